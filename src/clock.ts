@@ -1,0 +1,59 @@
+// The door to time. Nothing else reads a clock or sets a timer.
+//
+// Two clocks, because each answers what the other cannot. The wall clock can be compared across
+// machines but may be wrong, or be set. The monotonic clock cannot be set but means nothing
+// elsewhere, and may stand still while a machine is frozen.
+
+/** Both clocks, read at one moment. */
+export interface Reading {
+  /** Milliseconds since the epoch, as this machine believes. */
+  readonly wallMs: number;
+  /** Milliseconds since an arbitrary moment; never goes back. */
+  readonly monotonicMs: number;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Clock {
+  read(): Reading;
+  /** Calls `run` once, after `delayMs` or (the process was frozen, the loop was busy) any time later. */
+  setTimer(delayMs: number, run: () => void): Timer;
+}
+
+/** setTimeout takes a 32-bit delay, and fires at once when it is given more. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  read: () => ({ wallMs: Date.now(), monotonicMs: performance.now() }),
+
+  setTimer(delayMs, run) {
+    let leftMs = Math.max(0, delayMs);
+    let handle: NodeJS.Timeout;
+    const arm = () => {
+      const stepMs = Math.min(leftMs, LONGEST_TIMEOUT_MS);
+      leftMs -= stepMs;
+      handle = setTimeout(() => (leftMs > 0 ? arm() : run()), stepMs);
+    };
+    arm();
+    return { cancel: () => clearTimeout(handle) };
+  },
+};
+
+/** Resolves after `delayMs`, or as soon as `signal` aborts; never rejects. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) {
+      resolve();
+      return;
+    }
+    const wake = () => {
+      timer.cancel();
+      signal?.removeEventListener('abort', wake);
+      resolve();
+    };
+    const timer = clock.setTimer(delayMs, wake);
+    signal?.addEventListener('abort', wake);
+  });
+}

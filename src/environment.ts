@@ -1,0 +1,77 @@
+// The door to the process: its environment variables, its console, and what it says of itself.
+
+import { hostname } from 'node:os';
+
+/** A console, Powertools' Logger, pino: whatever has these. */
+export interface Logger {
+  debug(message: string, details?: object): void;
+  info(message: string, details?: object): void;
+  warn(message: string, details?: object): void;
+  error(message: string, details?: object): void;
+}
+
+/** What this process knows of where it runs. Read anew at each call: tests set variables late. */
+export interface Environment {
+  readonly tableName: string | undefined;
+  readonly namespace: string | undefined;
+  /** True when `LEASE_DISABLED` is set: unit tests of users run their handlers without a table. */
+  readonly disabled: boolean;
+  /** Many invocations at once in one process, time-outs not enforced: Lambda Managed Instances. */
+  readonly managedInstances: boolean;
+  readonly lambda: LambdaEnvironment | undefined;
+  readonly region: string | undefined;
+  readonly host: string;
+  readonly pid: number;
+}
+
+export interface LambdaEnvironment {
+  readonly functionName: string;
+  readonly functionVersion: string;
+  readonly logGroupName: string | undefined;
+  readonly logStreamName: string | undefined;
+}
+
+export function readEnvironment(): Environment {
+  const get = (name: string) => {
+    const value = process.env[name]?.trim();
+    return value === '' ? undefined : value;
+  };
+  const functionName = get('AWS_LAMBDA_FUNCTION_NAME');
+  return {
+    tableName: get('LEASE_TABLE_NAME'),
+    namespace: get('LEASE_NAMESPACE'),
+    disabled: ['true', '1', 'yes', 'on'].includes(get('LEASE_DISABLED')?.toLowerCase() ?? ''),
+    managedInstances: get('AWS_LAMBDA_MAX_CONCURRENCY') !== undefined,
+    lambda:
+      functionName === undefined
+        ? undefined
+        : {
+            functionName,
+            functionVersion: get('AWS_LAMBDA_FUNCTION_VERSION') ?? '$LATEST',
+            logGroupName: get('AWS_LAMBDA_LOG_GROUP_NAME'),
+            logStreamName: get('AWS_LAMBDA_LOG_STREAM_NAME'),
+          },
+    region: get('AWS_REGION') ?? get('AWS_DEFAULT_REGION'),
+    host: hostname(),
+    pid: process.pid,
+  };
+}
+
+const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'SILENT'] as const;
+
+/** One JSON line per entry, from `LEASE_LOG_LEVEL` (default WARN) upwards. */
+export const consoleLogger: Logger = {
+  debug: (message, details) => log('DEBUG', message, details),
+  info: (message, details) => log('INFO', message, details),
+  warn: (message, details) => log('WARN', message, details),
+  error: (message, details) => log('ERROR', message, details),
+};
+
+function log(level: (typeof LEVELS)[number], message: string, details: object = {}): void {
+  const wanted = process.env['LEASE_LOG_LEVEL']?.trim().toUpperCase();
+  const least = LEVELS.findIndex((known) => known === wanted);
+  if (LEVELS.indexOf(level) < (least === -1 ? LEVELS.indexOf('WARN') : least)) return;
+  const line = JSON.stringify({ level, message, ...details });
+  if (level === 'ERROR' || level === 'WARN') console.error(line);
+  else console.log(line);
+}

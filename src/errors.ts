@@ -1,0 +1,83 @@
+// The one class of error. `code` says what happened; test it, or use isLeaseError: a program may
+// carry two copies of this package, and `instanceof` would tell them apart.
+
+import type { LeaseRecord } from './lease.ts';
+
+export type LeaseErrorCode =
+  /** An option or a lease name is wrong. Nothing was sent. */
+  | 'invalid-configuration'
+  /** Another holds the lease. `record` says who, with which token, until when. */
+  | 'lease-held'
+  /** An operator has stopped this lease. `record.suspended` says since when, by whom and why. */
+  | 'lease-suspended'
+  /** The lease is not to be taken yet. `record.notBeforeMs` says from when on. */
+  | 'lease-not-before'
+  /** This tenure is over before its work was. `reason` says why. */
+  | 'lease-lost'
+  /** This tenure is to end: its work is asked to finish. `reason` says why. */
+  | 'lease-stopped'
+  /** No answer of the store told what happened: time-out, reset, throttling, server error. */
+  | 'store-unavailable'
+  | 'access-denied'
+  | 'table-not-found'
+  /** The store refused the request itself: wrong key schema, wrong type of a value. */
+  | 'request-refused'
+  /** This machine's clock is off by more than the tolerance allows. Nothing is held. */
+  | 'clock-wrong'
+  /** The store answered too slowly to prove this machine's clock. Nothing is held. */
+  | 'clock-unproven'
+  | 'corrupt-record'
+  /** The record has another kind: a heartbeat and a leader cannot share one name. */
+  | 'kind-mismatch';
+
+export interface LeaseErrorDetails {
+  readonly cause?: unknown;
+  /** The record that the store showed, where it did. */
+  readonly record?: LeaseRecord;
+  /** Why a tenure ended. */
+  readonly reason?: string;
+}
+
+export class LeaseError extends Error {
+  override readonly name = 'LeaseError';
+  readonly code: LeaseErrorCode;
+  readonly record: LeaseRecord | undefined;
+  readonly reason: string | undefined;
+
+  constructor(code: LeaseErrorCode, message: string, details: LeaseErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.record = details.record;
+    this.reason = details.reason;
+  }
+}
+
+/** True for a LeaseError of any copy of this package, and of that code when one is given. */
+export function isLeaseError(error: unknown, code?: LeaseErrorCode): error is LeaseError {
+  return (
+    error instanceof Error &&
+    error.name === 'LeaseError' &&
+    'code' in error &&
+    (code === undefined || error.code === code)
+  );
+}
+
+/** One line about whatever was thrown. */
+export function describeError(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}
+
+/** Errors that no retry mends: somebody has to change something first. */
+export function isPermanent(error: unknown): boolean {
+  return (
+    isLeaseError(error) &&
+    [
+      'invalid-configuration',
+      'access-denied',
+      'table-not-found',
+      'request-refused',
+      'corrupt-record',
+      'kind-mismatch',
+    ].includes(error.code)
+  );
+}

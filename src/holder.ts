@@ -1,0 +1,81 @@
+// Who a holder says it is, and where to look for it. Identities are compared whole, never by
+// prefix, and each acquisition has a new one: async retries of Lambda reuse the request id, and
+// log streams are shared on Managed Instances.
+
+import type { Environment } from './environment.ts';
+import { BYTE_BUDGET } from './schema.ts';
+
+/** `function:version/log-stream/<uuid>` on Lambda, `host/pid/<uuid>` elsewhere. */
+export function holderIdentity(environment: Environment, uuid: string): string {
+  const { lambda } = environment;
+  const [who, where] =
+    lambda === undefined
+      ? [environment.host, String(environment.pid)]
+      : [`${lambda.functionName}:${lambda.functionVersion}`, lambda.logStreamName ?? ''];
+  // The uuid makes it unique and is kept whole; of a log stream, its end tells most.
+  const budget = BYTE_BUDGET.holderIdentity - byteLength(uuid) - 2;
+  const front = clip(who, Math.min(budget, 80));
+  const middle = clipFront(where, budget - byteLength(front));
+  return [front, middle, uuid].filter((part) => part !== '').join('/');
+}
+
+/** Where to look at 3 a.m. `requestId` is the invocation's, where there is one. */
+export function holderAnnotations(
+  environment: Environment,
+  requestId: string | undefined,
+  own: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const { lambda, region } = environment;
+  const room = BYTE_BUDGET.annotation;
+  const usualLogGroup = `/aws/lambda/${lambda?.functionName ?? ''}`;
+  const wanted: Record<string, string | undefined> =
+    lambda === undefined
+      ? { host: clip(environment.host, room.host), pid: String(environment.pid), ...own }
+      : {
+          requestId: clip(requestId ?? '', 36),
+          logStream: clipFront(lambda.logStreamName ?? '', room.logStream),
+          region: clip(region ?? '', room.region),
+          version: clip(lambda.functionVersion, room.version),
+          ...own,
+          // What follows from the rest comes last, and goes first where room is short.
+          function: clip(lambda.functionName, room.function),
+          logGroup:
+            lambda.logGroupName === usualLogGroup
+              ? ''
+              : clip(lambda.logGroupName ?? '', room.logGroup),
+        };
+  return fit(wanted, BYTE_BUDGET.annotations);
+}
+
+/** As many entries as fit, in their order; names count as well as values. */
+function fit(entries: Readonly<Record<string, string | undefined>>, budget: number) {
+  const kept: Record<string, string> = {};
+  let left = budget;
+  for (const [name, value] of Object.entries(entries)) {
+    if (value === undefined || value === '') continue;
+    const size = byteLength(name) + byteLength(value);
+    if (size > left) continue;
+    kept[name] = value;
+    left -= size;
+  }
+  return kept;
+}
+
+export function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+/** The beginning of `text` that fits into `bytes`, cut between characters. */
+export function clip(text: string, bytes: number): string {
+  return clipped(Array.from(text), bytes).join('');
+}
+
+function clipFront(text: string, bytes: number): string {
+  return clipped(Array.from(text).reverse(), bytes).reverse().join('');
+}
+
+function clipped(characters: readonly string[], bytes: number): string[] {
+  let left = bytes;
+  const end = characters.findIndex((character) => (left -= byteLength(character)) < 0);
+  return characters.slice(0, end === -1 ? undefined : end);
+}

@@ -1,0 +1,161 @@
+// The Lease record, and the rules for reading one.
+//
+// A Lease says who may act, for how long, and how often that has changed hands. Its fields are
+// those of a Kubernetes coordination.k8s.io/v1 Lease, plus what DynamoDB needs to compare and
+// swap. Nothing here reads a clock or touches a network.
+//
+// Invariants, cited by number in the code and in the tests:
+//
+//   L1. Every write is conditional. A holder's write names the version it knows and itself; a
+//       write that takes a lease is conditional on its being vacant, expired, or watched unchanged.
+//   L2. Every acquisition raises leaseTransitions, the fencing token. Nothing lowers it: a release
+//       or an eviction keeps the record.
+//   L3. An absent holderIdentity means vacant: anyone may take it, from notBefore on, unless it is
+//       suspended.
+//   L4. A holder stops believing before anyone else may start. Belief ends once: nothing revives
+//       that tenure, not even a late success.
+//   L5. An expired lease taken again by its former holder is a new tenure with a new token: it may
+//       have slept through somebody else's.
+//   L6. Correctness never depends on DynamoDB's Time to Live, on a timer firing on time, on a
+//       release happening, on the lifecycle monitor running, or on an event being delivered.
+//   L7. No answer is not an answer: after a time-out, a reset or a server error a write may have
+//       happened, or may still happen later. A failed condition whose record carries my identity
+//       and my token is never a loss: it is an earlier write of mine.
+
+import type { AttributeName } from './schema.ts';
+
+/** A value as DynamoDB types it. Kept as read: a string where a number should be is evidence. */
+export type Value =
+  | { readonly S: string }
+  | { readonly N: string }
+  | { readonly M: Readonly<Record<string, Value>> }
+  | { readonly BOOL: boolean }
+  | { readonly NULL: boolean }
+  | { readonly L: readonly Value[] }
+  | { readonly B: Uint8Array }
+  | { readonly SS: readonly string[] }
+  | { readonly NS: readonly string[] }
+  | { readonly BS: readonly Uint8Array[] };
+
+export type Item = Readonly<Record<string, Value>>;
+
+/**
+ * A record as read. Optional attributes that are missing or unreadable are `undefined`; `raw`
+ * tells the two apart.
+ */
+export interface LeaseRecord {
+  /** `<namespace>/<name>`. */
+  readonly lease: string;
+  /** True when there is no holderIdentity at all. An unreadable one is somebody, of unknown name. */
+  readonly vacant: boolean;
+  readonly kind: string | undefined;
+  readonly holderIdentity: string | undefined;
+  readonly leaseDurationMs: number | undefined;
+  readonly acquireTime: string | undefined;
+  readonly renewTime: string | undefined;
+  readonly expireTimeMs: number | undefined;
+  /** The fencing token; 0 when nobody has ever held the lease. */
+  readonly leaseTransitions: number;
+  readonly version: number | undefined;
+  readonly notBeforeMs: number | undefined;
+  readonly suspended: Intervention | undefined;
+  readonly stepDownRequested: Intervention | undefined;
+  /** The verdict of the lifecycle monitor, as far as it concerns a holder. */
+  readonly evicted: boolean;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** What makes the record unusable, as a sentence: a version or a token that is no count. */
+  readonly corrupt: string | undefined;
+  readonly raw: Item;
+}
+
+/** What an operator did to a lease, as far as it says so. */
+export interface Intervention {
+  readonly since: string | undefined;
+  readonly by: string | undefined;
+  readonly why: string | undefined;
+}
+
+/** Reads an item, and never throws: a record is reported as it is. */
+export function readLease(lease: string, item: Item): LeaseRecord {
+  const text = (name: AttributeName) => asText(item[name]);
+  const number = (name: AttributeName) => asNumber(item[name]);
+  const durationSeconds = number('leaseDurationSeconds');
+  return {
+    lease,
+    vacant: item['holderIdentity'] === undefined,
+    kind: text('kind'),
+    holderIdentity: text('holderIdentity'),
+    leaseDurationMs:
+      durationSeconds !== undefined && durationSeconds > 0
+        ? Math.round(durationSeconds * 1_000)
+        : undefined,
+    acquireTime: text('acquireTime'),
+    renewTime: text('renewTime'),
+    expireTimeMs: number('expireTime'),
+    leaseTransitions: asCount(item['leaseTransitions']) ?? 0,
+    version: asCount(item['version']),
+    notBeforeMs: number('notBefore'),
+    suspended: intervention(item['suspended']),
+    stepDownRequested: intervention(item['stepDownRequested']),
+    evicted: asText(asMap(item['condition'])?.['status']) === 'Evicted',
+    annotations: texts(item['annotations']),
+    corrupt: corruption(lease, 'version', item) ?? corruption(lease, 'leaseTransitions', item),
+    raw: item,
+  };
+}
+
+/** A record that does not exist reads as vacant. */
+export function vacantLease(lease: string): LeaseRecord {
+  return readLease(lease, {});
+}
+
+export function asText(value: Value | undefined): string | undefined {
+  return value !== undefined && 'S' in value ? value.S : undefined;
+}
+
+export function asNumber(value: Value | undefined): number | undefined {
+  if (value === undefined || !('N' in value)) return undefined;
+  const number = Number(value.N);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+function asMap(value: Value | undefined): Item | undefined {
+  return value !== undefined && 'M' in value ? value.M : undefined;
+}
+
+function texts(value: Value | undefined): Record<string, string> {
+  const entries = Object.entries(asMap(value) ?? {});
+  return Object.fromEntries(
+    entries.flatMap(([name, entry]) => {
+      const text = asText(entry);
+      return text === undefined ? [] : [[name, text]];
+    }),
+  );
+}
+
+function intervention(value: Value | undefined): Intervention | undefined {
+  if (value === undefined) return undefined;
+  const map = asMap(value) ?? {};
+  return { since: asText(map['since']), by: asText(map['by']), why: asText(map['why']) };
+}
+
+function asCount(value: Value | undefined): number | undefined {
+  const number = asNumber(value);
+  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
+/** Without these two nothing can be compared, and no token can be promised to rise. */
+function corruption(lease: string, name: AttributeName, item: Item): string | undefined {
+  const value = item[name];
+  if (value === undefined || asCount(value) !== undefined) return undefined;
+  return (
+    `The record of lease "${lease}" cannot be used: its ${name} is ${JSON.stringify(value)}, ` +
+    'and must be a whole number of 0 or more. Correct that attribute; do not delete the ' +
+    'record, which would restart its fencing tokens.'
+  );
+}
+
+/** ISO 8601 in UTC with milliseconds, as every time of a record is written. */
+export function isoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}

@@ -1,0 +1,473 @@
+// One lease, one contender: take it, renew it, give it back. Every question about what happened
+// when the store did not say is answered here (L7); who may act is asked of decide().
+//
+// Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
+// a few rounds: when to ask again is its callers' business.
+
+import { bounded } from './bounded.ts';
+import type { ClockCheck, ClockStatus } from './clock-check.ts';
+import type { Clock } from './clock.ts';
+import { decide, sight, type Decision, type Sighting } from './decide.ts';
+import { describeError, isLeaseError, LeaseError } from './errors.ts';
+import { readLease, vacantLease, type Item, type LeaseRecord } from './lease.ts';
+import type { LeaseKind } from './schema.ts';
+import type { LeaseStore, StoreCall } from './store.ts';
+import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
+import type { Moment, Timeline } from './timeline.ts';
+import { acquire, release, renew, type Claim, type Takeable, type Write } from './writes.ts';
+
+/** What a lock needs of the world. */
+export interface LockWorld {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly timeline: Timeline;
+  readonly clockCheck: ClockCheck;
+}
+
+export interface LockOptions {
+  /** `namespace/name`. */
+  readonly lease: string;
+  readonly kind: LeaseKind;
+  readonly trustClocks: boolean;
+  readonly toleranceMs: number;
+  readonly requestTimeoutMs: number;
+  readonly leaseDurationMs: number;
+  /** A new one for each acquisition. */
+  readonly newIdentity: () => string;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export type Waiting = Extract<Decision, { kind: 'wait' }>;
+
+export type AcquireAnswer =
+  | { readonly kind: 'acquired'; readonly tenure: Tenure; readonly record: LeaseRecord }
+  /** `raced`: another took it while we were trying. */
+  | {
+      readonly kind: 'refused';
+      readonly waiting: Waiting;
+      readonly record: LeaseRecord;
+      readonly raced: boolean;
+    }
+  | { readonly kind: 'failed'; readonly error: LeaseError };
+
+export type LookAnswer =
+  | { readonly kind: 'seen'; readonly record: LeaseRecord; readonly decision: Decision }
+  | { readonly kind: 'failed'; readonly error: LeaseError };
+
+export type RenewAnswer =
+  | { readonly kind: 'renewed'; readonly record: LeaseRecord }
+  | { readonly kind: 'lost'; readonly reason: EndReason }
+  | { readonly kind: 'unknown'; readonly error: LeaseError };
+
+export type ReleaseAnswer =
+  { readonly kind: 'released' } | { readonly kind: 'unknown'; readonly error: LeaseError };
+
+type Written =
+  | { readonly kind: 'applied'; readonly record: LeaseRecord }
+  /** The record is undefined when there is none. */
+  | { readonly kind: 'refused'; readonly record: LeaseRecord | undefined }
+  | { readonly kind: 'failed'; readonly error: LeaseError };
+
+/** Another contender may change the record between any two rounds of one acquisition. */
+const ACQUIRE_ROUNDS = 4;
+const PROOF_ROUNDS = 3;
+const RELEASE_ROUNDS = 3;
+
+const HELD: Waiting = { kind: 'wait', because: 'held', forMs: 0 };
+
+export class Lock {
+  readonly lease: string;
+  readonly #options: LockOptions;
+  readonly #world: LockWorld;
+  #sighting: Sighting | undefined;
+  /** The identity that is trying, kept while a write of it may still be applied (L7). */
+  #candidacy: Attempts | undefined;
+  /** An identity that is over, but that the record may still name. */
+  #departed: string | undefined;
+  #knownTransitions = 0;
+  #lastAnswer: Moment | undefined;
+
+  constructor(options: LockOptions, world: LockWorld) {
+    this.lease = options.lease;
+    this.#options = options;
+    this.#world = world;
+  }
+
+  /** The record as last seen. */
+  get seen(): LeaseRecord | undefined {
+    return this.#sighting?.record;
+  }
+
+  /** When the store last answered, in the timeline's elapsed ms. */
+  get lastAnswerAtMs(): number | undefined {
+    return this.#lastAnswer?.elapsedMs;
+  }
+
+  get clockStatus(): ClockStatus {
+    return this.#world.clockCheck.status(this.#options.toleranceMs);
+  }
+
+  /** Reads cheaply, and says what may be done. What it shows may be the past. */
+  async look(): Promise<LookAnswer> {
+    try {
+      const record = this.#see(await this.#read(false));
+      return { kind: 'seen', record, decision: this.#decide() };
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  /**
+   * Tries to take the lease, now. One request where it is free, or held by another; two where an
+   * expired lease meets a clock that has not been checked yet; more only after failures and races.
+   */
+  async tryAcquire(termsAt: TermsAt): Promise<AcquireAnswer> {
+    try {
+      await this.#refuseWrongClock();
+      return await this.#contend(termsAt);
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  async #contend(termsAt: TermsAt): Promise<AcquireAnswer> {
+    const candidacy = (this.#candidacy ??= new Attempts(
+      this.#options.newIdentity(),
+      this.#world.timeline,
+    ));
+    let takeable = this.#takeableBlind();
+    let unanswered = 0;
+    let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
+    for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
+      const attempt = candidacy.next(termsAt);
+      const answer = await this.#write(
+        acquire(this.#acquisition(candidacy, attempt), takeable),
+        Math.min(this.#options.requestTimeoutMs, attempt.renewDeadlineMs),
+      );
+      if (answer.kind === 'applied') return this.#begin(candidacy, answer.record, termsAt);
+      if (answer.kind === 'failed') {
+        if (answer.error.code !== 'store-unavailable') return this.#explain(answer.error);
+        unanswered += 1;
+        if (unanswered === 1) continue;
+        return this.#recover(candidacy, answer.error, termsAt);
+      }
+      candidacy.refused(attempt);
+      const record = this.#see(answer.record);
+      if (record.holderIdentity === candidacy.holderIdentity) {
+        return this.#begin(candidacy, record, termsAt);
+      }
+      if (record.holderIdentity !== undefined && record.holderIdentity === this.#departed) {
+        await this.#vacate(this.#departed, record.version ?? 0, this.#options.requestTimeoutMs);
+        takeable = this.#takeableBlind();
+        continue;
+      }
+      const decision = this.#decide();
+      if (decision.kind === 'wait') return this.#refused(record, decision, looksFree);
+      takeable = decision.how === 'asRead' ? { asRead: record } : decision.how;
+      looksFree = true;
+    }
+    return this.#refused(this.seen ?? vacantLease(this.lease), HELD, true);
+  }
+
+  #refused(record: LeaseRecord, waiting: Waiting, raced: boolean): AcquireAnswer {
+    return { kind: 'refused', record, waiting, raced: raced && waiting.because === 'held' };
+  }
+
+  /** Twice no answer: the record itself may tell. Else a later try with this identity will. */
+  async #recover(candidacy: Attempts, error: LeaseError, termsAt: TermsAt): Promise<AcquireAnswer> {
+    const record = this.#see(await this.#read(true));
+    return record.holderIdentity === candidacy.holderIdentity
+      ? this.#begin(candidacy, record, termsAt)
+      : { kind: 'failed', error };
+  }
+
+  /** A garbage version makes DynamoDB refuse the increment: the record says so better. */
+  async #explain(error: LeaseError): Promise<AcquireAnswer> {
+    if (error.code === 'request-refused') this.#see(await this.#read(true));
+    return { kind: 'failed', error };
+  }
+
+  /**
+   * The record names us. It is an acquisition once a sample sent after its stamp has proved the
+   * clock, as a rule that of its own answer, and if belief in it has not passed meanwhile.
+   */
+  async #begin(
+    candidacy: Attempts,
+    acquired: LeaseRecord,
+    termsAt: TermsAt,
+  ): Promise<AcquireAnswer> {
+    let record = acquired;
+    let error: LeaseError | undefined;
+    this.#candidacy = undefined;
+    for (let round = 0; ; round++) {
+      const wrote = candidacy.thatWrote(record);
+      const clock = wrote === undefined ? undefined : this.#clockSince(wrote);
+      if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {
+        break;
+      }
+      if (clock?.kind === 'wrong') return this.#undo(candidacy, record, this.#clockWrong(clock));
+      if (round === PROOF_ROUNDS) {
+        return this.#undo(candidacy, record, error ?? this.#clockUnproven());
+      }
+      const attempt = candidacy.next(termsAt);
+      const answer = await this.#write(
+        renew(this.#claim(candidacy, attempt), record.version ?? 0),
+        this.#options.requestTimeoutMs,
+      );
+      if (answer.kind === 'failed') {
+        error = answer.error;
+        continue;
+      }
+      if (answer.kind === 'refused') candidacy.refused(attempt);
+      if (answer.record?.holderIdentity !== candidacy.holderIdentity) {
+        return this.#refused(this.#see(answer.record), HELD, true);
+      }
+      record = answer.record;
+    }
+    this.#see(record);
+    const tenure = new Tenure(candidacy, record, this.#world.timeline);
+    if (tenure.isHeld()) return { kind: 'acquired', tenure, record };
+    return this.#undo(
+      candidacy,
+      record,
+      new LeaseError(
+        'store-unavailable',
+        `Lease "${this.lease}": the answer to its acquisition came after the renew deadline of ` +
+          'it. It was given back.',
+      ),
+    );
+  }
+
+  async #undo(candidacy: Attempts, record: LeaseRecord, error: LeaseError): Promise<AcquireAnswer> {
+    await this.#vacate(
+      candidacy.holderIdentity,
+      record.version ?? 0,
+      2 * this.#options.requestTimeoutMs,
+    );
+    return { kind: 'failed', error };
+  }
+
+  /** One request; a second one where the first showed an earlier write of ours. */
+  async renew(tenure: Tenure, termsAt: TermsAt): Promise<RenewAnswer> {
+    let adopted: LeaseRecord | undefined;
+    for (let round = 0; round < 2; round++) {
+      const leftMs = tenure.remainingMs();
+      if (leftMs <= 0) break;
+      const attempt = tenure.attempts.next(termsAt);
+      const answer = await this.#write(
+        renew(this.#claim(tenure.attempts, attempt), tenure.version),
+        Math.min(this.#options.requestTimeoutMs, leftMs),
+      );
+      if (answer.kind === 'failed') return { kind: 'unknown', error: answer.error };
+      if (answer.kind === 'refused') tenure.attempts.refused(attempt);
+      const { record } = answer;
+      const over = whyOver(tenure, record);
+      if (over !== undefined || record === undefined) {
+        tenure.end(over ?? 'record deleted');
+        break;
+      }
+      this.#see(record);
+      tenure.confirm(record);
+      if (answer.kind === 'applied') {
+        return tenure.isHeld() ? { kind: 'renewed', record } : lost(tenure);
+      }
+      adopted = record;
+    }
+    if (adopted !== undefined && tenure.isHeld()) return { kind: 'renewed', record: adopted };
+    return lost(tenure);
+  }
+
+  /**
+   * Ends the tenure, then vacates its record within `withinMs`. Ends it first: from the moment
+   * that the write is sent, others may start (L4).
+   */
+  async release(tenure: Tenure, reason: EndReason, withinMs: number): Promise<ReleaseAnswer> {
+    tenure.end(reason);
+    return this.#vacate(tenure.holderIdentity, tenure.version, withinMs);
+  }
+
+  /** Conditional on identity and version: arriving late, it empties nobody else's lease. */
+  async #vacate(identity: string, knownVersion: number, withinMs: number): Promise<ReleaseAnswer> {
+    this.#departed = identity;
+    let version = knownVersion;
+    let error = new LeaseError('store-unavailable', `Lease "${this.lease}" was not released.`);
+    const endMs = this.#world.timeline.look().elapsedMs + withinMs;
+    for (let round = 0; round < RELEASE_ROUNDS; round++) {
+      const leftMs = endMs - this.#world.timeline.look().elapsedMs;
+      if (leftMs <= 0) break;
+      const answer = await this.#write(
+        release(identity, version),
+        Math.min(this.#options.requestTimeoutMs, leftMs),
+      );
+      if (answer.kind === 'failed') {
+        error = answer.error;
+        continue;
+      }
+      if (answer.kind === 'applied' || answer.record?.holderIdentity !== identity) {
+        if (answer.record !== undefined) this.#see(answer.record);
+        this.#departed = undefined;
+        return { kind: 'released' };
+      }
+      // A renewal of ours that nobody answered was applied after all.
+      version = answer.record.version ?? version;
+    }
+    return { kind: 'unknown', error };
+  }
+
+  async #write(write: Write, timeoutMs: number): Promise<Written> {
+    try {
+      const answer = await this.#call('write', timeoutMs, (call) =>
+        this.#world.store.write(this.lease, write, call),
+      );
+      if (answer.kind === 'applied') return { kind: 'applied', record: this.#parse(answer.item) };
+      // Missing, or not shown: a server need not return it.
+      const record = answer.item === undefined ? await this.#read(true) : this.#parse(answer.item);
+      return { kind: 'refused', record };
+    } catch (error) {
+      return failed(error);
+    }
+  }
+
+  /** Undefined when there is no record. */
+  async #read(consistent: boolean): Promise<LeaseRecord | undefined> {
+    const item = await this.#call('read', this.#options.requestTimeoutMs, (call) =>
+      this.#world.store.read(this.lease, { ...call, consistent }),
+    );
+    return item === undefined ? undefined : this.#parse(item);
+  }
+
+  async #call<T>(
+    verb: string,
+    timeoutMs: number,
+    send: (call: StoreCall) => Promise<T>,
+  ): Promise<T> {
+    const { clock, store, clockCheck, timeline } = this.#world;
+    const what = `Lease "${this.lease}": the ${verb} in ${store.description}`;
+    const answer = await bounded(clock, timeoutMs, what, (signal) =>
+      send({ signal, attempt: clockCheck.attempt }),
+    );
+    this.#lastAnswer = timeline.look();
+    return answer;
+  }
+
+  #parse(item: Item): LeaseRecord {
+    const record = readLease(this.lease, item);
+    if (record.corrupt !== undefined) {
+      throw new LeaseError('corrupt-record', record.corrupt, { record });
+    }
+    if (record.raw['kind'] !== undefined && record.kind !== this.#options.kind) {
+      throw new LeaseError(
+        'kind-mismatch',
+        `Lease "${this.lease}" is of kind ${JSON.stringify(record.raw['kind'])}, not ` +
+          `"${this.#options.kind}": one name has one kind. Choose another name.`,
+        { record },
+      );
+    }
+    return record;
+  }
+
+  #see(seen: LeaseRecord | undefined): LeaseRecord {
+    const record = seen ?? vacantLease(this.lease);
+    this.#knownTransitions = Math.max(this.#knownTransitions, record.leaseTransitions);
+    this.#sighting = sight(this.#sighting, record, this.#world.timeline.look().monotonicMs);
+    return record;
+  }
+
+  #decide(): Decision {
+    const sighting = this.#sighting ?? { record: vacantLease(this.lease), sinceMonotonicMs: 0 };
+    return decide(sighting, {
+      now: this.#world.timeline.look(),
+      clock: this.clockStatus,
+      trustClocks: this.#options.trustClocks,
+      leaseDurationMs: this.#options.leaseDurationMs,
+    });
+  }
+
+  /** Before anything has been read: only a clock that counts may judge an expiry. */
+  #takeableBlind(): Takeable {
+    const { kind } = this.clockStatus;
+    const counts = this.#options.trustClocks && (kind === 'checked' || kind === 'unverifiable');
+    if (counts) return 'vacant or expired';
+    // What has been watched long enough may be taken as it was read.
+    const decision = this.#sighting === undefined ? undefined : this.#decide();
+    return decision?.kind === 'take' && this.#sighting !== undefined
+      ? { asRead: this.#sighting.record }
+      : 'vacant';
+  }
+
+  #claim(attempts: Attempts, attempt: Attempt): Claim {
+    return {
+      holderIdentity: attempts.holderIdentity,
+      stampMs: attempt.stampMs,
+      leaseDurationMs: attempt.leaseDurationMs,
+      writeExpireTime: this.#options.trustClocks,
+    };
+  }
+
+  #acquisition(candidacy: Attempts, attempt: Attempt) {
+    return {
+      ...this.#claim(candidacy, attempt),
+      kind: this.#options.kind,
+      knownTransitions: this.#knownTransitions,
+      annotations: this.#options.annotations,
+      labels: this.#options.labels,
+    };
+  }
+
+  #clockSince(attempt: Attempt): ClockStatus {
+    return this.#options.trustClocks
+      ? this.#world.clockCheck.statusSince(attempt.base, this.#options.toleranceMs)
+      : { kind: 'checked' };
+  }
+
+  /** A clock known to be wrong takes nothing; one read shows whether it has been set right. */
+  async #refuseWrongClock(): Promise<void> {
+    if (!this.#options.trustClocks || this.clockStatus.kind !== 'wrong') return;
+    this.#see(await this.#read(false));
+    const status: ClockStatus = this.#world.clockCheck.status(this.#options.toleranceMs);
+    if (status.kind === 'wrong') throw this.#clockWrong(status);
+  }
+
+  #clockWrong(status: Extract<ClockStatus, { kind: 'wrong' }>): LeaseError {
+    const offset = [status.lowerMs, status.upperMs].map((ms) => Math.round(-ms) / 1_000);
+    return new LeaseError(
+      'clock-wrong',
+      `Lease "${this.lease}": this machine's clock is wrong by ${offset[1] ?? 0} to ` +
+        `${offset[0] ?? 0} s against ${this.#world.store.description}. Nothing is taken with it. ` +
+        'Synchronise the clock (NTP), or set trustClocks to false.',
+    );
+  }
+
+  #clockUnproven(): LeaseError {
+    return new LeaseError(
+      'clock-unproven',
+      `Lease "${this.lease}": ${this.#world.store.description} answered too slowly to prove this ` +
+        `machine's clock within the tolerance of ${this.#options.toleranceMs / 1_000} s. The ` +
+        'lease was given back. A longer leaseDurationSeconds allows slower answers.',
+    );
+  }
+}
+
+/** Why the record shows that the tenure is over, or undefined when it is still its own. */
+function whyOver(tenure: Tenure, record: LeaseRecord | undefined): EndReason | undefined {
+  if (record === undefined) return 'record deleted';
+  const mine =
+    record.holderIdentity === tenure.holderIdentity &&
+    record.leaseTransitions === tenure.fencingToken;
+  if (mine) return undefined;
+  return record.vacant ? 'evicted' : 'taken over';
+}
+
+function lost(tenure: Tenure): RenewAnswer {
+  return { kind: 'lost', reason: tenure.endReason ?? 'expired' };
+}
+
+function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
+  return {
+    kind: 'failed',
+    error: isLeaseError(error)
+      ? error
+      : new LeaseError('store-unavailable', describeError(error), { cause: error }),
+  };
+}

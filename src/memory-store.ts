@@ -1,0 +1,105 @@
+// The records in memory, for users' own tests and for simulations. Conditions and effects mean
+// what they mean in DynamoDB, garbage included: one contract suite holds both stores to it.
+
+import type { Item, Value } from './lease.ts';
+import { asNumber } from './lease.ts';
+import { LeaseError } from './errors.ts';
+import type { LeaseStore, ReadCall, StoreCall, WriteAnswer } from './store.ts';
+import type { Condition, Increment, Write } from './writes.ts';
+
+export interface MemoryStoreOptions {
+  /** The server's clock, for the `Date` header that a real one sends. Default: none is sent. */
+  readonly serverTimeMs?: () => number;
+}
+
+export class MemoryStore implements LeaseStore {
+  readonly description = 'a table in memory';
+  readonly #items = new Map<string, Item>();
+  readonly #serverTimeMs: (() => number) | undefined;
+
+  constructor(options: MemoryStoreOptions = {}) {
+    this.#serverTimeMs = options.serverTimeMs;
+  }
+
+  async read(lease: string, call: ReadCall): Promise<Item | undefined> {
+    return this.#answer(call, () => this.#items.get(lease));
+  }
+
+  async write(lease: string, write: Write, call: StoreCall): Promise<WriteAnswer> {
+    return this.#answer(call, () => {
+      const old = this.#items.get(lease);
+      if (!holds(write.condition, old ?? {})) return { kind: 'refused', item: old };
+      const item = applied(lease, old ?? {}, write);
+      this.#items.set(lease, item);
+      return { kind: 'applied', item };
+    });
+  }
+
+  /** The item as it is: for tests. */
+  peek(lease: string): Item | undefined {
+    return this.#items.get(lease);
+  }
+
+  /** Replaces or removes an item, as another client of the table could: for tests. */
+  poke(lease: string, item: Item | undefined): void {
+    if (item === undefined) this.#items.delete(lease);
+    else this.#items.set(lease, item);
+  }
+
+  async #answer<T>(call: StoreCall, act: () => T): Promise<T> {
+    const answered = call.attempt();
+    await Promise.resolve();
+    if (call.signal.aborted) {
+      throw new LeaseError('store-unavailable', 'The call was aborted.', {
+        cause: call.signal.reason,
+      });
+    }
+    try {
+      return act();
+    } finally {
+      const timeMs = this.#serverTimeMs?.();
+      answered(timeMs === undefined ? undefined : new Date(timeMs).toUTCString());
+    }
+  }
+}
+
+function holds(condition: Condition, item: Item): boolean {
+  if ('absent' in condition) return item[condition.absent] === undefined;
+  if ('equals' in condition) return sameValue(item[condition.equals[0]], condition.equals[1]);
+  if ('below' in condition) {
+    const number = asNumber(item[condition.below[0]]);
+    return number !== undefined && number < condition.below[1];
+  }
+  if ('isNumber' in condition) return 'N' in (item[condition.isNumber] ?? {});
+  if ('not' in condition) return !holds(condition.not, item);
+  if ('all' in condition) return condition.all.every((part) => holds(part, item));
+  return condition.any.some((part) => holds(part, item));
+}
+
+function sameValue(a: Value | undefined, b: Value): boolean {
+  if (a !== undefined && 'N' in a && 'N' in b) return Number(a.N) === Number(b.N);
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function applied(lease: string, old: Item, write: Write): Item {
+  const item: Record<string, Value> = { ...old, lease: { S: lease } };
+  for (const [name, effect] of Object.entries(write.set)) {
+    item[name] = isIncrement(effect) ? incremented(old[name], effect) : effect;
+  }
+  return Object.fromEntries(
+    Object.entries(item).filter(([name]) => !(write.remove as readonly string[]).includes(name)),
+  );
+}
+
+function incremented(old: Value | undefined, effect: Increment): Value {
+  if (old === undefined) return { N: String(effect.incrementFrom + 1) };
+  const number = asNumber(old);
+  if (number === undefined) {
+    throw new LeaseError('request-refused', 'An attribute to be incremented is no number.');
+  }
+  return { N: String(number + 1) };
+}
+
+function isIncrement(effect: Value | Increment): effect is Increment {
+  return 'incrementFrom' in effect;
+}

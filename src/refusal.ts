@@ -1,0 +1,87 @@
+// What a contender that did not get the lease is told: who holds it, with which token, until when.
+
+import { LeaseError, type LeaseErrorCode } from './errors.ts';
+import { isoTime, type LeaseRecord } from './lease.ts';
+import type { Waiting } from './lock.ts';
+import { splitLeaseKey } from './options.ts';
+
+/** What a handler returns that did not run. */
+export interface Skipped {
+  readonly skipped: true;
+  readonly reason: 'held' | 'suspended' | 'not before';
+  readonly namespace: string;
+  readonly name: string;
+  /** Who holds it, where somebody does and the record says who. */
+  readonly holderIdentity?: string;
+  readonly fencingToken: number;
+  /** ISO 8601: when the lease expires unless it is renewed, or may be taken. */
+  readonly until?: string;
+  readonly message: string;
+}
+
+export function isSkipped(result: unknown): result is Skipped {
+  return (
+    typeof result === 'object' &&
+    result !== null &&
+    'skipped' in result &&
+    result.skipped === true &&
+    'fencingToken' in result
+  );
+}
+
+export function skipped(record: LeaseRecord, waiting: Waiting): Skipped {
+  const until = freeAt(record);
+  return {
+    skipped: true,
+    reason: reasonOf(waiting),
+    ...splitLeaseKey(record.lease),
+    ...(record.holderIdentity === undefined ? {} : { holderIdentity: record.holderIdentity }),
+    fencingToken: record.leaseTransitions,
+    ...(until === undefined ? {} : { until }),
+    message: describe(record, waiting),
+  };
+}
+
+const CODES: Record<Skipped['reason'], LeaseErrorCode> = {
+  held: 'lease-held',
+  suspended: 'lease-suspended',
+  'not before': 'lease-not-before',
+};
+
+export function refusalError(record: LeaseRecord, waiting: Waiting, addition = ''): LeaseError {
+  return new LeaseError(CODES[reasonOf(waiting)], describe(record, waiting) + addition, { record });
+}
+
+function describe(record: LeaseRecord, waiting: Waiting): string {
+  const lease = `Lease "${record.lease}"`;
+  const until = freeAt(record);
+  switch (reasonOf(waiting)) {
+    case 'suspended': {
+      const { since, by, why } = record.suspended ?? {};
+      return (
+        `${lease} is suspended` +
+        (since === undefined ? '' : ` since ${since}`) +
+        (by === undefined ? '' : ` by ${by}`) +
+        (why === undefined ? '.' : `: ${why}`)
+      );
+    }
+    case 'not before':
+      return `${lease} is not to be taken before ${until ?? 'its notBefore'}.`;
+    case 'held':
+      return (
+        `${lease} is held by ${record.holderIdentity ?? 'somebody'} ` +
+        `(fencing token ${record.leaseTransitions}${until === undefined ? '' : `, until ${until}`}).`
+      );
+  }
+}
+
+/** An expired lease that a clock may not judge is still held, as far as we can tell. */
+function reasonOf(waiting: Waiting): Skipped['reason'] {
+  return waiting.because === 'clock unchecked' ? 'held' : waiting.because;
+}
+
+/** When the record says that it may be taken; a time out of any calendar is none. */
+function freeAt(record: LeaseRecord): string | undefined {
+  const ms = record.vacant ? record.notBeforeMs : record.expireTimeMs;
+  return ms === undefined || Math.abs(ms) > 8.64e15 ? undefined : isoTime(ms);
+}

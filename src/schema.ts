@@ -1,0 +1,52 @@
+// The names in the table, and how much room each value has. No behaviour, no imports: the
+// infrastructure code reads this file too.
+
+/** The partition key, `<namespace>/<name>`. There is no sort key and no secondary index. */
+export const KEY_ATTRIBUTE = 'lease';
+
+/** DynamoDB's Time to Live attribute, in epoch seconds. Never set on a leader's lease. */
+export const TIME_TO_LIVE_ATTRIBUTE = 'timeToLive';
+
+export const DEFAULT_NAMESPACE = 'default';
+
+export const LEASE_KINDS = ['leader', 'heartbeat', 'identity'] as const;
+export type LeaseKind = (typeof LEASE_KINDS)[number];
+
+/** Every attribute that this library knows, besides the key. Others survive every write. */
+export type AttributeName =
+  | 'kind'
+  | 'holderIdentity'
+  | 'leaseDurationSeconds'
+  | 'acquireTime'
+  | 'renewTime'
+  | 'expireTime'
+  | 'leaseTransitions'
+  | 'version'
+  | 'notBefore'
+  | 'lastTick'
+  | 'dueTime'
+  | 'run'
+  | 'suspended'
+  | 'stepDownRequested'
+  | 'labels'
+  | 'annotations'
+  | 'condition'
+  | 'openVerdict'
+  | 'timeToLive';
+
+/**
+ * Bytes of UTF-8 that a value may take. A write unit is 1 KB; the budgets leave room for all
+ * attributes at once, so that every write costs one unit.
+ */
+export const BYTE_BUDGET = {
+  namespace: 63,
+  /** Namespace, slash and name together. */
+  lease: 128,
+  holderIdentity: 128,
+  annotation: { function: 64, version: 8, region: 16, logGroup: 64, logStream: 64, host: 64 },
+  /** Names and values of all annotations, and of all labels, together. */
+  annotations: 256,
+  /** Of those, what the user's own may take. */
+  ownAnnotations: 96,
+  labels: 96,
+} as const;

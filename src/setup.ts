@@ -1,0 +1,171 @@
+// From a user's options to what a lock needs: the store, the clocks, the names. What lasts longer
+// than one lease is made here once per store: a client, and what its answers have told of the
+// clock, so that a warm process need not ask again.
+
+import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
+import { ClockCheck } from './clock-check.ts';
+import { systemClock, type Clock } from './clock.ts';
+import { DynamoDBStore } from './dynamodb-store.ts';
+import { consoleLogger, type Environment, type Logger } from './environment.ts';
+import { holderAnnotations, holderIdentity } from './holder.ts';
+import { Lock, type LockWorld } from './lock.ts';
+import { checkTexts, invalid, leaseKey } from './options.ts';
+import { systemRandom, type Random } from './random.ts';
+import type { LeaseStore } from './store.ts';
+import { Timeline } from './timeline.ts';
+
+/** What every way to use a lease takes. */
+export interface CommonOptions {
+  /** Default: `LEASE_NAMESPACE`, then `default`. */
+  readonly namespace?: string;
+  /** The table. Default: `LEASE_TABLE_NAME`. */
+  readonly tableName?: string;
+  /** A DynamoDBClient of your own. Default: one with short time-outs. Not with `clientConfig`. */
+  readonly client?: DynamoDBClient;
+  /** Settings for the default client: Region, endpoint, credentials. */
+  readonly clientConfig?: DynamoDBClientConfig;
+  /** Another store instead of a table, such as a MemoryStore in tests. */
+  readonly store?: LeaseStore;
+  /**
+   * False: leases are taken by observation only, whatever the clocks say, and nobody shall judge
+   * ours by a clock. Then a crashed holder is replaced one duration after a contender first saw it.
+   * Default true: expiry is judged by clocks that have been checked.
+   */
+  readonly trustClocks?: boolean;
+  /** Written to the record beside what says where the holder's logs are. */
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Written to the record, for selectors. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Default: one JSON line per entry on the console, from `LEASE_LOG_LEVEL` (WARN) upwards. */
+  readonly logger?: Logger;
+  readonly clock?: Clock;
+  readonly random?: Random;
+}
+
+export const COMMON_OPTIONS = [
+  'namespace',
+  'tableName',
+  'client',
+  'clientConfig',
+  'store',
+  'trustClocks',
+  'annotations',
+  'labels',
+  'logger',
+  'clock',
+  'random',
+] as const satisfies readonly (keyof CommonOptions)[];
+
+export interface World extends LockWorld {
+  readonly random: Random;
+  readonly logger: Logger;
+  /** Says once per store why a clock cannot be checked, where it cannot. */
+  readonly tellUnverifiable: (lock: Lock, toleranceMs: number) => void;
+}
+
+export function makeWorld(options: CommonOptions, environment: Environment): World {
+  const store = chooseStore(options, environment);
+  const clock = options.clock ?? systemClock;
+  const logger = options.logger ?? consoleLogger;
+  const { timeline, clockCheck, told } = measuresOf(store, clock);
+  return {
+    store,
+    clock,
+    timeline,
+    clockCheck,
+    random: options.random ?? systemRandom,
+    logger,
+    tellUnverifiable: (lock, toleranceMs) => {
+      const status = lock.clockStatus;
+      if (options.trustClocks === false || status.kind !== 'unverifiable') return;
+      if (told.has(status.because)) return;
+      told.add(status.because);
+      logger.warn(
+        'The clock of this machine cannot be checked; that no two holders act at once rests on ' +
+          `all hosts' clocks differing by at most ${toleranceMs / 1_000} s. ` +
+          (status.because === 'no date'
+            ? `${store.description} sends no Date header.`
+            : 'With a tolerance (leaseDuration less renewDeadline) of 2.5 s or more it would be checked.'),
+        { lease: lock.lease },
+      );
+    },
+  };
+}
+
+/** Everything about the options that can be checked before there is an event or a table. */
+export function checkCommonOptions(options: CommonOptions): void {
+  checkTexts('labels', options.labels);
+  checkTexts('annotations', options.annotations);
+  const given = (['store', 'client', 'clientConfig'] as const).filter(
+    (name) => options[name] !== undefined,
+  );
+  if (given.length > 1) {
+    throw invalid(`${given.join(' and ')} exclude each other: give one of them.`);
+  }
+  if (options.trustClocks !== undefined && typeof options.trustClocks !== 'boolean') {
+    throw invalid(`trustClocks is ${String(options.trustClocks)}; it must be true or false.`);
+  }
+}
+
+export interface LockSetup {
+  readonly name: unknown;
+  readonly options: CommonOptions;
+  readonly environment: Environment;
+  readonly toleranceMs: number;
+  readonly requestTimeoutMs: number;
+  readonly leaseDurationMs: number;
+  readonly requestId?: string | undefined;
+}
+
+export function makeLock(setup: LockSetup, world: World): Lock {
+  const { options, environment } = setup;
+  return new Lock(
+    {
+      lease: leaseKey(setup.name, options.namespace, environment),
+      kind: 'leader',
+      trustClocks: options.trustClocks ?? true,
+      toleranceMs: setup.toleranceMs,
+      requestTimeoutMs: setup.requestTimeoutMs,
+      leaseDurationMs: setup.leaseDurationMs,
+      newIdentity: () => holderIdentity(environment, world.random.uuid()),
+      annotations: holderAnnotations(environment, setup.requestId, options.annotations),
+      labels: options.labels ?? {},
+    },
+    world,
+  );
+}
+
+const sharedStores = new Map<string, DynamoDBStore>();
+
+function chooseStore(options: CommonOptions, environment: Environment): LeaseStore {
+  if (options.store !== undefined) return options.store;
+  const tableName = options.tableName ?? environment.tableName;
+  if (typeof tableName !== 'string' || tableName === '') {
+    throw invalid('tableName is missing: set the option, or the variable LEASE_TABLE_NAME.');
+  }
+  const { client, clientConfig } = options;
+  if (client !== undefined) return new DynamoDBStore({ tableName, client });
+  if (clientConfig !== undefined) return new DynamoDBStore({ tableName, clientConfig });
+  const shared = sharedStores.get(tableName) ?? new DynamoDBStore({ tableName });
+  sharedStores.set(tableName, shared);
+  return shared;
+}
+
+interface Measures {
+  readonly timeline: Timeline;
+  readonly clockCheck: ClockCheck;
+  readonly told: Set<string>;
+}
+
+const measures = new WeakMap<LeaseStore, WeakMap<Clock, Measures>>();
+
+function measuresOf(store: LeaseStore, clock: Clock): Measures {
+  const byClock = measures.get(store) ?? new WeakMap<Clock, Measures>();
+  measures.set(store, byClock);
+  const known = byClock.get(clock);
+  if (known !== undefined) return known;
+  const timeline = new Timeline(clock);
+  const made = { timeline, clockCheck: new ClockCheck(timeline), told: new Set<string>() };
+  byClock.set(clock, made);
+  return made;
+}

@@ -1,0 +1,151 @@
+// Every write of a leader's lease, as data. A store carries them out; it decides nothing.
+//
+// Each is one conditional update of one item (L1). Attributes that a write does not name survive
+// it, a user's and a newer version's too. Every effect is a plain value but one: the count that
+// goes up by one wherever it stands.
+
+import { isoTime, type LeaseRecord, type Value } from './lease.ts';
+import type { AttributeName, LeaseKind } from './schema.ts';
+
+export type Condition =
+  | { readonly absent: AttributeName }
+  | { readonly equals: readonly [AttributeName, Value] }
+  /** False when the attribute is absent or no number. */
+  | { readonly below: readonly [AttributeName, number] }
+  | { readonly isNumber: AttributeName }
+  | { readonly not: Condition }
+  | { readonly all: readonly Condition[] }
+  | { readonly any: readonly Condition[] };
+
+/** The attribute's value plus one, or `from` plus one where there is none. */
+export interface Increment {
+  readonly incrementFrom: number;
+}
+
+export interface Write {
+  readonly condition: Condition;
+  readonly set: Readonly<Partial<Record<AttributeName, Value | Increment>>>;
+  readonly remove: readonly AttributeName[];
+}
+
+/** What a holder writes of itself, at acquisition and at each renewal. */
+export interface Claim {
+  readonly holderIdentity: string;
+  /** The moment of this write, read before it was sent, in epoch ms. */
+  readonly stampMs: number;
+  readonly leaseDurationMs: number;
+  /** False for a holder that trusts no clocks: nobody shall judge it by one. */
+  readonly writeExpireTime: boolean;
+}
+
+/** What an acquisition writes besides. */
+export interface Acquisition extends Claim {
+  readonly kind: LeaseKind;
+  /** The highest token known for this lease: a record created anew starts above it (L2). */
+  readonly knownTransitions: number;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** Which leases an acquisition may take. */
+export type Takeable =
+  /** Vacant, or expired by a clock that has been checked. */
+  | 'vacant or expired'
+  /** Only vacant, with nothing about it that a clock must judge. */
+  | 'vacant'
+  /** Exactly what was read, whatever it says: judged already, by observation or after reading. */
+  | { readonly asRead: LeaseRecord };
+
+const VACANT: Condition = { absent: 'holderIdentity' };
+
+export function acquire(claim: Acquisition, takeable: Takeable): Write {
+  return {
+    condition: { all: [mayTake(takeable, claim.stampMs), gate(claim)] },
+    set: {
+      kind: { S: claim.kind },
+      acquireTime: { S: isoTime(claim.stampMs) },
+      ...claimed(claim),
+      leaseTransitions: { incrementFrom: claim.knownTransitions },
+      // Starting at the epoch, a record that was deleted and created again never meets a version
+      // of its former life.
+      version: { incrementFrom: claim.stampMs },
+      annotations: { M: textMap(claim.annotations) },
+      ...(Object.keys(claim.labels).length > 0 ? { labels: { M: textMap(claim.labels) } } : {}),
+    },
+    remove: [
+      ...(claim.writeExpireTime ? [] : (['expireTime'] as const)),
+      'notBefore',
+      'stepDownRequested',
+    ],
+  };
+}
+
+/** `version` is the one known before this write; the write makes it one more. */
+export function renew(claim: Claim, version: number): Write {
+  return {
+    condition: heldAt(claim.holderIdentity, version),
+    set: { ...claimed(claim), version: { N: String(version + 1) } },
+    remove: claim.writeExpireTime ? [] : ['expireTime'],
+  };
+}
+
+/** Vacates the lease and keeps the record, with its token (L2). */
+export function release(holderIdentity: string, version: number): Write {
+  return {
+    condition: heldAt(holderIdentity, version),
+    set: { version: { N: String(version + 1) } },
+    remove: ['holderIdentity', 'expireTime'],
+  };
+}
+
+function claimed(claim: Claim): Write['set'] {
+  return {
+    holderIdentity: { S: claim.holderIdentity },
+    leaseDurationSeconds: { N: String(claim.leaseDurationMs / 1_000) },
+    renewTime: { S: isoTime(claim.stampMs) },
+    ...(claim.writeExpireTime
+      ? { expireTime: { N: String(claim.stampMs + claim.leaseDurationMs) } }
+      : {}),
+  };
+}
+
+function mayTake(takeable: Takeable, nowMs: number): Condition {
+  if (takeable === 'vacant or expired') {
+    return { any: [VACANT, { below: ['expireTime', nowMs] }] };
+  }
+  if (takeable === 'vacant') return { all: [VACANT, { absent: 'notBefore' }] };
+  const { version, raw } = takeable.asRead;
+  if (version !== undefined) return { equals: ['version', { N: String(version) }] };
+  return {
+    all: [{ absent: 'version' }, asRead('holderIdentity', raw), asRead('renewTime', raw)],
+  };
+}
+
+/** What every way to take a lease asks besides. */
+function gate(claim: Acquisition): Condition {
+  return {
+    all: [
+      { any: [{ absent: 'kind' }, { equals: ['kind', { S: claim.kind }] }] },
+      { absent: 'suspended' },
+      { any: [{ not: { isNumber: 'notBefore' } }, { below: ['notBefore', claim.stampMs] }] },
+    ],
+  };
+}
+
+function heldAt(holderIdentity: string, version: number): Condition {
+  return {
+    all: [
+      { equals: ['version', { N: String(version) }] },
+      { equals: ['holderIdentity', { S: holderIdentity }] },
+    ],
+  };
+}
+
+function asRead(name: AttributeName, raw: LeaseRecord['raw']): Condition {
+  const value = raw[name];
+  return value === undefined ? { absent: name } : { equals: [name, value] };
+}
+
+function textMap(texts: Readonly<Record<string, string>>): Record<string, Value> {
+  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, { S: text }]));
+}
