@@ -300,8 +300,18 @@ export class LeaderElector {
   /** Between two tenures: others shall have their turn, and work that fails at once its rest. */
   async #makeRoom(reason: EndReason, stopped: AbortSignal): Promise<void> {
     const { leaseDurationMs } = this.#timing;
-    if (reason === 'stepped down') await sleep(this.#world.clock, leaseDurationMs, stopped);
-    else await this.#pause(stopped);
+    const untilMs = this.#nowMs() + (reason === 'stepped down' ? leaseDurationMs : 0);
+    for (;;) {
+      await this.#pause(stopped);
+      if (stopped.aborted || this.#nowMs() >= untilMs) return;
+      await this.#watch();
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const seen = await this.#lock.look();
+    if (seen.kind === 'seen') this.#saw(seen.record, seen.decision.kind === 'take');
+    else this.#report(seen.error);
   }
 
   #pause(stopped: AbortSignal): Promise<void> {

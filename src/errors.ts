@@ -67,6 +67,12 @@ export function describeError(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
+export function asLeaseError(error: unknown): LeaseError {
+  return isLeaseError(error)
+    ? error
+    : new LeaseError('store-unavailable', describeError(error), { cause: error });
+}
+
 /** Errors that no retry mends: somebody has to change something first. */
 export function isPermanent(error: unknown): boolean {
   return (

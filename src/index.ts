@@ -13,7 +13,7 @@ export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
 export type { Health } from './health.ts';
 export type { Lease } from './holding.ts';
-export type { LambdaContext } from './invocation.ts';
+export type { LambdaContext } from './invocation-options.ts';
 export type { LeaseRecord } from './lease.ts';
 export { isSkipped, type Skipped } from './refusal.ts';
 export type { LeaseStore } from './store.ts';

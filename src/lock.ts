@@ -4,33 +4,17 @@
 // Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
 // a few rounds: when to ask again is its callers' business.
 
-import { bounded } from './bounded.ts';
-import type { ClockCheck, ClockStatus } from './clock-check.ts';
-import type { Clock } from './clock.ts';
+import type { ClockStatus } from './clock-check.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
-import { describeError, isLeaseError, LeaseError } from './errors.ts';
-import { readLease, vacantLease, type Item, type LeaseRecord } from './lease.ts';
-import type { LeaseKind } from './schema.ts';
-import type { LeaseStore, StoreCall } from './store.ts';
+import { asLeaseError, LeaseError } from './errors.ts';
+import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
+import { vacantLease, type LeaseRecord } from './lease.ts';
 import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
-import type { Moment, Timeline } from './timeline.ts';
-import { acquire, release, renew, type Claim, type Takeable, type Write } from './writes.ts';
+import { acquire, release, renew, type Claim, type Takeable } from './writes.ts';
 
-/** What a lock needs of the world. */
-export interface LockWorld {
-  readonly store: LeaseStore;
-  readonly clock: Clock;
-  readonly timeline: Timeline;
-  readonly clockCheck: ClockCheck;
-}
-
-export interface LockOptions {
-  /** `namespace/name`. */
-  readonly lease: string;
-  readonly kind: LeaseKind;
+export interface LockOptions extends LeaseAccessOptions {
   readonly trustClocks: boolean;
   readonly toleranceMs: number;
-  readonly requestTimeoutMs: number;
   readonly leaseDurationMs: number;
   /** A new one for each acquisition. */
   readonly newIdentity: () => string;
@@ -63,12 +47,6 @@ export type RenewAnswer =
 export type ReleaseAnswer =
   { readonly kind: 'released' } | { readonly kind: 'unknown'; readonly error: LeaseError };
 
-type Written =
-  | { readonly kind: 'applied'; readonly record: LeaseRecord }
-  /** The record is undefined when there is none. */
-  | { readonly kind: 'refused'; readonly record: LeaseRecord | undefined }
-  | { readonly kind: 'failed'; readonly error: LeaseError };
-
 /** Another contender may change the record between any two rounds of one acquisition. */
 const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
@@ -80,18 +58,19 @@ export class Lock {
   readonly lease: string;
   readonly #options: LockOptions;
   readonly #world: LockWorld;
+  readonly #access: LeaseAccess;
   #sighting: Sighting | undefined;
   /** The identity that is trying, kept while a write of it may still be applied (L7). */
   #candidacy: Attempts | undefined;
   /** An identity that is over, but that the record may still name. */
   #departed: string | undefined;
   #knownTransitions = 0;
-  #lastAnswer: Moment | undefined;
 
   constructor(options: LockOptions, world: LockWorld) {
     this.lease = options.lease;
     this.#options = options;
     this.#world = world;
+    this.#access = new LeaseAccess(options, world);
   }
 
   /** The record as last seen. */
@@ -101,7 +80,7 @@ export class Lock {
 
   /** When the store last answered, in the timeline's elapsed ms. */
   get lastAnswerAtMs(): number | undefined {
-    return this.#lastAnswer?.elapsedMs;
+    return this.#access.lastAnswerAtMs;
   }
 
   get clockStatus(): ClockStatus {
@@ -111,7 +90,7 @@ export class Lock {
   /** Reads cheaply, and says what may be done. What it shows may be the past. */
   async look(): Promise<LookAnswer> {
     try {
-      const record = this.#see(await this.#read(false));
+      const record = this.#see(await this.#access.read(false));
       return { kind: 'seen', record, decision: this.#decide() };
     } catch (error) {
       return failed(error);
@@ -141,7 +120,7 @@ export class Lock {
     let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
     for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
       const attempt = candidacy.next(termsAt);
-      const answer = await this.#write(
+      const answer = await this.#access.write(
         acquire(this.#acquisition(candidacy, attempt), takeable),
         Math.min(this.#options.requestTimeoutMs, attempt.renewDeadlineMs),
       );
@@ -176,7 +155,7 @@ export class Lock {
 
   /** Twice no answer: the record itself may tell. Else a later try with this identity will. */
   async #recover(candidacy: Attempts, error: LeaseError, termsAt: TermsAt): Promise<AcquireAnswer> {
-    const record = this.#see(await this.#read(true));
+    const record = this.#see(await this.#access.read(true));
     return record.holderIdentity === candidacy.holderIdentity
       ? this.#begin(candidacy, record, termsAt)
       : { kind: 'failed', error };
@@ -184,7 +163,7 @@ export class Lock {
 
   /** A garbage version makes DynamoDB refuse the increment: the record says so better. */
   async #explain(error: LeaseError): Promise<AcquireAnswer> {
-    if (error.code === 'request-refused') this.#see(await this.#read(true));
+    if (error.code === 'request-refused') this.#see(await this.#access.read(true));
     return { kind: 'failed', error };
   }
 
@@ -211,7 +190,7 @@ export class Lock {
         return this.#undo(candidacy, record, error ?? this.#clockUnproven());
       }
       const attempt = candidacy.next(termsAt);
-      const answer = await this.#write(
+      const answer = await this.#access.write(
         renew(this.#claim(candidacy, attempt), record.version ?? 0),
         this.#options.requestTimeoutMs,
       );
@@ -255,7 +234,7 @@ export class Lock {
       const leftMs = tenure.remainingMs();
       if (leftMs <= 0) break;
       const attempt = tenure.attempts.next(termsAt);
-      const answer = await this.#write(
+      const answer = await this.#access.write(
         renew(this.#claim(tenure.attempts, attempt), tenure.version),
         Math.min(this.#options.requestTimeoutMs, leftMs),
       );
@@ -296,7 +275,7 @@ export class Lock {
     for (let round = 0; round < RELEASE_ROUNDS; round++) {
       const leftMs = endMs - this.#world.timeline.look().elapsedMs;
       if (leftMs <= 0) break;
-      const answer = await this.#write(
+      const answer = await this.#access.write(
         release(identity, version),
         Math.min(this.#options.requestTimeoutMs, leftMs),
       );
@@ -313,58 +292,6 @@ export class Lock {
       version = answer.record.version ?? version;
     }
     return { kind: 'unknown', error };
-  }
-
-  async #write(write: Write, timeoutMs: number): Promise<Written> {
-    try {
-      const answer = await this.#call('write', timeoutMs, (call) =>
-        this.#world.store.write(this.lease, write, call),
-      );
-      if (answer.kind === 'applied') return { kind: 'applied', record: this.#parse(answer.item) };
-      // Missing, or not shown: a server need not return it.
-      const record = answer.item === undefined ? await this.#read(true) : this.#parse(answer.item);
-      return { kind: 'refused', record };
-    } catch (error) {
-      return failed(error);
-    }
-  }
-
-  /** Undefined when there is no record. */
-  async #read(consistent: boolean): Promise<LeaseRecord | undefined> {
-    const item = await this.#call('read', this.#options.requestTimeoutMs, (call) =>
-      this.#world.store.read(this.lease, { ...call, consistent }),
-    );
-    return item === undefined ? undefined : this.#parse(item);
-  }
-
-  async #call<T>(
-    verb: string,
-    timeoutMs: number,
-    send: (call: StoreCall) => Promise<T>,
-  ): Promise<T> {
-    const { clock, store, clockCheck, timeline } = this.#world;
-    const what = `Lease "${this.lease}": the ${verb} in ${store.description}`;
-    const answer = await bounded(clock, timeoutMs, what, (signal) =>
-      send({ signal, attempt: clockCheck.attempt }),
-    );
-    this.#lastAnswer = timeline.look();
-    return answer;
-  }
-
-  #parse(item: Item): LeaseRecord {
-    const record = readLease(this.lease, item);
-    if (record.corrupt !== undefined) {
-      throw new LeaseError('corrupt-record', record.corrupt, { record });
-    }
-    if (record.raw['kind'] !== undefined && record.kind !== this.#options.kind) {
-      throw new LeaseError(
-        'kind-mismatch',
-        `Lease "${this.lease}" is of kind ${JSON.stringify(record.raw['kind'])}, not ` +
-          `"${this.#options.kind}": one name has one kind. Choose another name.`,
-        { record },
-      );
-    }
-    return record;
   }
 
   #see(seen: LeaseRecord | undefined): LeaseRecord {
@@ -424,7 +351,7 @@ export class Lock {
   /** A clock known to be wrong takes nothing; one read shows whether it has been set right. */
   async #refuseWrongClock(): Promise<void> {
     if (!this.#options.trustClocks || this.clockStatus.kind !== 'wrong') return;
-    this.#see(await this.#read(false));
+    this.#see(await this.#access.read(false));
     const status: ClockStatus = this.#world.clockCheck.status(this.#options.toleranceMs);
     if (status.kind === 'wrong') throw this.#clockWrong(status);
   }
@@ -464,10 +391,5 @@ function lost(tenure: Tenure): RenewAnswer {
 }
 
 function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
-  return {
-    kind: 'failed',
-    error: isLeaseError(error)
-      ? error
-      : new LeaseError('store-unavailable', describeError(error), { cause: error }),
-  };
+  return { kind: 'failed', error: asLeaseError(error) };
 }

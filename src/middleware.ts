@@ -6,12 +6,8 @@
 // The type is structural and imports nothing from middy: it fits middy 5, 6 and 7.
 
 import type { Lease } from './holding.ts';
-import {
-  InvocationLeases,
-  type InvocationOptions,
-  type LambdaContext,
-  type OpenInvocation,
-} from './invocation.ts';
+import type { InvocationOptions, LambdaContext } from './invocation-options.ts';
+import { InvocationLeases, type OpenInvocation } from './invocation.ts';
 import { invalid } from './options.ts';
 import { provide } from './with-lease.ts';
 

@@ -4,7 +4,8 @@
 // whatever happens. When Lambda kills the process not even that runs: then expiry does the work.
 
 import type { Lease } from './holding.ts';
-import { InvocationLeases, type InvocationOptions, type LambdaContext } from './invocation.ts';
+import type { InvocationOptions, LambdaContext } from './invocation-options.ts';
+import { InvocationLeases } from './invocation.ts';
 import type { Skipped } from './refusal.ts';
 import { invalid } from './options.ts';
 

@@ -1,0 +1,186 @@
+// What may be set for the lease of an invocation, and for how long such a lease is taken. Two
+// ways: without a duration it covers the remaining time and needs no renewal, and so no event loop
+// that could be starved; with one it is renewed.
+
+import { readEnvironment } from './environment.ts';
+import { LeaseError } from './errors.ts';
+import {
+  invalid,
+  leaseKey,
+  milliseconds,
+  resolveTiming,
+  seconds,
+  type Timing,
+  type TimingOptions,
+} from './options.ts';
+import { checkCommonOptions, COMMON_OPTIONS, type CommonOptions } from './setup.ts';
+import type { TermsAt } from './tenure.ts';
+import type { Timeline } from './timeline.ts';
+
+/** What is needed of Lambda's context. Structural, so that no version of its types is imposed. */
+export interface LambdaContext {
+  readonly awsRequestId?: string;
+  getRemainingTimeInMillis(): number;
+}
+
+export interface InvocationOptions<TEvent, TContext> extends CommonOptions, TimingOptions {
+  /** The lease's name, or a function that tells it. There is no default. */
+  readonly name: string | ((event: TEvent, context: TContext) => string);
+  /**
+   * Without a duration the lease covers the invocation's remaining time plus the tolerance, and
+   * is never renewed: two requests in all. With one it is renewed in the background.
+   */
+  readonly leaseDurationSeconds?: number;
+  /** How far any two clocks may differ, where no duration is given. Default 5. */
+  readonly toleranceSeconds?: number;
+  /**
+   * What to do when another holds the lease. `skip` (the default) returns a `Skipped` instead of
+   * running the handler, `throw` throws a LeaseError, `wait` stands by for it.
+   */
+  readonly whenHeld?: 'skip' | 'throw' | 'wait';
+  /** How long `wait` waits before it throws. Default: half of the invocation's remaining time. */
+  readonly maxWaitSeconds?: number;
+  /**
+   * Keep the lease between warm invocations of this environment, until it expires. Needs a
+   * duration. A killed environment is then replaced after that duration.
+   */
+  readonly sticky?: boolean;
+  /** Ends a tenure whose work hangs. Default: the invocation's end does. */
+  readonly maxHoldSeconds?: number;
+}
+
+export const INVOCATION_OPTIONS = [
+  ...COMMON_OPTIONS,
+  'name',
+  'leaseDurationSeconds',
+  'renewDeadlineSeconds',
+  'retryPeriodSeconds',
+  'requestTimeoutSeconds',
+  'toleranceSeconds',
+  'whenHeld',
+  'maxWaitSeconds',
+  'sticky',
+  'maxHoldSeconds',
+] as const;
+
+const DEFAULT_TOLERANCE_SECONDS = 5;
+const REQUEST_TIMEOUT_MS = 3_000;
+const RETRY_PERIOD_MS = 2_000;
+
+/** @throws LeaseError `invalid-configuration` for options that cannot work. */
+export function checkInvocationOptions<TEvent, TContext>(
+  options: InvocationOptions<TEvent, TContext>,
+): void {
+  checkCommonOptions(options);
+  const { name, leaseDurationSeconds, whenHeld, sticky } = options;
+  if (typeof name !== 'function') leaseKey(name, options.namespace ?? 'x', readEnvironment());
+  seconds(options, 'toleranceSeconds');
+  seconds(options, 'maxWaitSeconds');
+  seconds(options, 'maxHoldSeconds');
+  if (leaseDurationSeconds !== undefined) {
+    resolveTiming(options);
+    if (options.toleranceSeconds !== undefined) {
+      throw invalid(
+        'toleranceSeconds and leaseDurationSeconds exclude each other: with a duration, the ' +
+          'tolerance is leaseDurationSeconds less renewDeadlineSeconds.',
+      );
+    }
+  } else {
+    seconds(options, 'retryPeriodSeconds');
+    for (const needsDuration of ['renewDeadlineSeconds', 'requestTimeoutSeconds'] as const) {
+      if (options[needsDuration] !== undefined) {
+        throw invalid(`${needsDuration} needs leaseDurationSeconds beside it.`);
+      }
+    }
+    if (sticky === true) {
+      throw invalid('sticky needs leaseDurationSeconds: how long the lease is kept at most.');
+    }
+  }
+  if (whenHeld !== undefined && !['skip', 'throw', 'wait'].includes(whenHeld)) {
+    throw invalid(`whenHeld is "${whenHeld}"; it must be "skip", "throw" or "wait".`);
+  }
+}
+
+/**
+ * When Lambda ends the invocation, in the timeline's elapsed ms; Infinity where there is no context
+ * to tell, and a duration instead.
+ */
+export function deadlineOf(
+  context: Partial<LambdaContext> | undefined,
+  timeline: Timeline,
+  { leaseDurationSeconds }: TimingOptions,
+): number {
+  if (typeof context?.getRemainingTimeInMillis !== 'function') {
+    if (leaseDurationSeconds !== undefined) return Infinity;
+    throw invalid(
+      'leaseDurationSeconds is missing: without it the lease covers the remaining time of the ' +
+        'invocation, and the handler was called with no context that tells it ' +
+        '(getRemainingTimeInMillis).',
+    );
+  }
+  const leftMs: unknown = context.getRemainingTimeInMillis();
+  if (typeof leftMs !== 'number' || !Number.isFinite(leftMs)) {
+    throw invalid(`context.getRemainingTimeInMillis() is ${String(leftMs)}; it must be a number.`);
+  }
+  if (leftMs <= 0) {
+    throw new LeaseError('lease-stopped', 'The invocation has no time left to hold a lease.', {
+      reason: 'deadline',
+    });
+  }
+  return timeline.look().elapsedMs + leftMs;
+}
+
+/** What differs between a lease that covers its invocation and one that is renewed. */
+export interface Plan {
+  readonly timing: Timing;
+  readonly termsAt: TermsAt;
+  readonly renewed: boolean;
+}
+
+export interface PlanOptions extends TimingOptions {
+  readonly toleranceSeconds?: number;
+  readonly sticky?: boolean;
+}
+
+/** `enforced`: Lambda ends the work at its deadline. Managed Instances do not. */
+export function planOf(
+  options: PlanOptions,
+  deadlineMs: number,
+  timeline: Timeline,
+  enforced: boolean,
+): Plan {
+  if (options.leaseDurationSeconds !== undefined || !enforced) {
+    return renewedPlan(options, enforced && options.sticky !== true ? deadlineMs : Infinity);
+  }
+  const toleranceMs = milliseconds(options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS);
+  const termsAt: TermsAt = (now) => {
+    const renewDeadlineMs = Math.max(0, deadlineMs - now.elapsedMs);
+    return { renewDeadlineMs, leaseDurationMs: Math.round(renewDeadlineMs + toleranceMs) };
+  };
+  const terms = termsAt(timeline.look());
+  const retryPeriodMs =
+    options.retryPeriodSeconds === undefined
+      ? RETRY_PERIOD_MS
+      : milliseconds(options.retryPeriodSeconds);
+  const timing = {
+    ...terms,
+    toleranceMs,
+    requestTimeoutMs: Math.min(REQUEST_TIMEOUT_MS, terms.renewDeadlineMs),
+    retryPeriodMs: Math.min(retryPeriodMs, terms.renewDeadlineMs / 4),
+  };
+  return { timing, termsAt, renewed: false };
+}
+
+function renewedPlan(options: TimingOptions, deadlineMs: number): Plan {
+  const timing = resolveTiming(options);
+  const termsAt: TermsAt = (now) => {
+    // Where Lambda ends the work at its deadline, nobody shall wait longer than that and T.
+    const longestMs = deadlineMs - now.elapsedMs + timing.toleranceMs;
+    const leaseDurationMs = Math.max(
+      timing.toleranceMs,
+      Math.min(timing.leaseDurationMs, Math.floor(longestMs)),
+    );
+    return { leaseDurationMs, renewDeadlineMs: leaseDurationMs - timing.toleranceMs };
+  };
+  return { timing, termsAt, renewed: true };
+}
