@@ -3,7 +3,7 @@
 
 import type { ClockStatus } from './clock-check.ts';
 import type { Reading } from './clock.ts';
-import type { LeaseRecord } from './lease.ts';
+import type { LeaseRecord, Value } from './lease.ts';
 
 /** A record, and since when by our own monotonic clock it has been seen at this version. */
 export interface Sighting {
@@ -92,11 +92,14 @@ export function sight(
     before !== undefined &&
     before.record.version === record.version &&
     // Where there is no version, the write that takes it will compare these two.
-    before.record.holderIdentity === record.holderIdentity &&
-    before.record.renewTime === record.renewTime &&
-    before.record.vacant === record.vacant;
+    sameValue(before.record.raw['holderIdentity'], record.raw['holderIdentity']) &&
+    sameValue(before.record.raw['renewTime'], record.raw['renewTime']);
   return {
     record,
     sinceMonotonicMs: unchanged ? before.sinceMonotonicMs : arrivedMonotonicMs,
   };
+}
+
+function sameValue(a: Value | undefined, b: Value | undefined): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

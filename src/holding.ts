@@ -243,6 +243,10 @@ export class Holding {
   }
 
   #cannotTell(error: unknown): void {
+    if (!this.#tenure.isHeld()) {
+      this.#on('expired');
+      return;
+    }
     this.#options.logger.warn('A renewal was not answered; it is tried again.', {
       lease: this.#lock.lease,
       holderIdentity: this.#tenure.holderIdentity,

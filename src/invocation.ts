@@ -69,8 +69,13 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const invocation = { world, plan, deadlineMs, environment };
 
     const kept = this.#kept.get(key);
-    if (kept !== undefined && !kept.inUse && (await this.#stillHeld(kept, plan))) {
-      return this.#opened(invocation, kept.lock, kept.tenure, kept);
+    if (kept !== undefined && !kept.inUse) {
+      // At once: while the check below waits, another invocation may come by.
+      kept.inUse = true;
+      if (await this.#stillHeld(kept, plan)) {
+        return this.#opened(invocation, kept.lock, kept.tenure, kept);
+      }
+      this.#forget(key, kept);
     }
     const lock = makeLock(
       {
@@ -86,7 +91,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     world.tellUnverifiable(lock, plan.timing.toleranceMs);
     switch (answer.kind) {
       case 'acquired': {
-        const slot = sticky ? { lock, tenure: answer.tenure, inUse: false } : undefined;
+        const slot = sticky ? { lock, tenure: answer.tenure, inUse: true } : undefined;
         if (slot !== undefined) this.#kept.set(key, slot);
         return this.#opened(invocation, lock, answer.tenure, slot);
       }
@@ -169,8 +174,6 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       environment.managedInstances && deadlineMs !== Infinity
         ? world.clock.setTimer(leftMs(), () => holding.stop('deadline'))
         : undefined;
-    if (slot !== undefined) slot.inUse = true;
-
     const details = {
       lease: lock.lease,
       holderIdentity: tenure.holderIdentity,

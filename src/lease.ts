@@ -22,7 +22,7 @@
 //       happened, or may still happen later. A failed condition whose record carries my identity
 //       and my token is never a loss: it is an earlier write of mine.
 
-import type { AttributeName } from './schema.ts';
+import { LONGEST_DURATION_SECONDS, type AttributeName } from './schema.ts';
 
 /** A value as DynamoDB types it. Kept as read: a string where a number should be is evidence. */
 export type Value =
@@ -86,7 +86,9 @@ export function readLease(lease: string, item: Item): LeaseRecord {
     kind: text('kind'),
     holderIdentity: text('holderIdentity'),
     leaseDurationMs:
-      durationSeconds !== undefined && durationSeconds > 0
+      durationSeconds !== undefined &&
+      durationSeconds > 0 &&
+      durationSeconds <= LONGEST_DURATION_SECONDS
         ? Math.round(durationSeconds * 1_000)
         : undefined,
     acquireTime: text('acquireTime'),

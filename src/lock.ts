@@ -111,12 +111,16 @@ export class Lock {
   }
 
   async #contend(termsAt: TermsAt): Promise<AcquireAnswer> {
+    // Stamps of one identity never go back. Those of an earlier attempt, by a clock that has been
+    // set back since, are not for a new acquisition.
+    if (this.#candidacy?.aheadOfWallClock === true) this.#candidacy = undefined;
     const candidacy = (this.#candidacy ??= new Attempts(
       this.#options.newIdentity(),
       this.#world.timeline,
     ));
     let takeable = this.#takeableBlind();
     let unanswered = 0;
+    let waiting = HELD;
     let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
     for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
       const attempt = candidacy.next(termsAt);
@@ -142,11 +146,16 @@ export class Lock {
         continue;
       }
       const decision = this.#decide();
-      if (decision.kind === 'wait') return this.#refused(record, decision, looksFree);
+      if (decision.kind === 'wait') {
+        waiting = decision;
+        // A slow answer proves nothing about the clock: ask again.
+        if (decision.because === 'clock unchecked') continue;
+        return this.#refused(record, decision, looksFree);
+      }
       takeable = decision.how === 'asRead' ? { asRead: record } : decision.how;
       looksFree = true;
     }
-    return this.#refused(this.seen ?? vacantLease(this.lease), HELD, true);
+    return this.#refused(this.seen ?? vacantLease(this.lease), waiting, looksFree);
   }
 
   #refused(record: LeaseRecord, waiting: Waiting, raced: boolean): AcquireAnswer {
@@ -336,6 +345,7 @@ export class Lock {
     return {
       ...this.#claim(candidacy, attempt),
       kind: this.#options.kind,
+      nowMs: attempt.nowMs,
       knownTransitions: this.#knownTransitions,
       annotations: this.#options.annotations,
       labels: this.#options.labels,

@@ -83,8 +83,13 @@ export function leaderElection<
         await cleanUpPowertools(request);
         return answer.result;
       }
+      try {
+        provide(request.context, contextKey, answer.open.lease);
+      } catch (error) {
+        await answer.open.settle('failed');
+        throw error;
+      }
       opened.set(request, answer.open);
-      provide(request.context, contextKey, answer.open.lease);
       return undefined;
     },
 

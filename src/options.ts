@@ -4,7 +4,7 @@
 import type { Environment } from './environment.ts';
 import { LeaseError } from './errors.ts';
 import { byteLength } from './holder.ts';
-import { BYTE_BUDGET, DEFAULT_NAMESPACE } from './schema.ts';
+import { BYTE_BUDGET, DEFAULT_NAMESPACE, LONGEST_DURATION_SECONDS } from './schema.ts';
 
 /** How long a lease lasts and how it is kept. All in seconds; fractions count to the millisecond. */
 export interface TimingOptions {
@@ -37,8 +37,6 @@ export interface Timing {
 
 const DEFAULT_LEASE_DURATION_SECONDS = 15;
 const LONGEST_REQUEST_TIMEOUT_SECONDS = 3;
-/** A year and a day. Beyond that a number is a mistake in its unit. */
-const LONGEST_SECONDS = 366 * 86_400;
 
 /** client-go's proportions, 15 / 10 / 2 s, where only some are given. */
 export function resolveTiming(options: TimingOptions): Timing {
@@ -84,9 +82,9 @@ export function seconds<Name extends string>(
   if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) {
     throw invalid(`${name} is ${show(value)}; it must be a number of seconds greater than 0.`);
   }
-  if (value > LONGEST_SECONDS) {
+  if (value > LONGEST_DURATION_SECONDS) {
     throw invalid(
-      `${name} is ${value}; it must be at most ${LONGEST_SECONDS} (366 days). Is it in milliseconds?`,
+      `${name} is ${value}; it must be at most ${LONGEST_DURATION_SECONDS} (366 days). Is it in milliseconds?`,
     );
   }
   return value;

@@ -7,6 +7,9 @@ export const KEY_ATTRIBUTE = 'lease';
 /** DynamoDB's Time to Live attribute, in epoch seconds. Never set on a leader's lease. */
 export const TIME_TO_LIVE_ATTRIBUTE = 'timeToLive';
 
+/** 366 days. Beyond that a duration is a mistake in its unit. */
+export const LONGEST_DURATION_SECONDS = 366 * 86_400;
+
 export const DEFAULT_NAMESPACE = 'default';
 
 export const LEASE_KINDS = ['leader', 'heartbeat', 'identity'] as const;

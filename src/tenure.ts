@@ -17,8 +17,10 @@ export interface Terms {
 
 /** One write that claims the lease: sent, and perhaps applied, now or later (L7). */
 export interface Attempt extends Terms {
-  /** What it writes as its renewTime, by which it is recognised. */
+  /** What it writes as its renewTime, by which it is recognised. May run ahead of the wall clock. */
   readonly stampMs: number;
+  /** The wall clock itself, by which the expiry of others is judged. */
+  readonly nowMs: number;
   /** The one look at the clocks, before the send, from which stamp and belief are counted. */
   readonly base: Moment;
 }
@@ -28,6 +30,7 @@ export type TermsAt = (now: Moment) => Terms;
 
 /** More than can matter: who has not been answered so often has long lost what it held. */
 const REMEMBERED_ATTEMPTS = 256;
+const AHEAD_MS = 50;
 
 /**
  * The attempts of one identity. Their stamps differ by at least 1 ms and never go back: the
@@ -55,10 +58,18 @@ export class Attempts {
       last === undefined ? 0 : this.#nowMs + base.elapsedMs - last.base.elapsedMs,
     );
     const stampMs = Math.max(Math.floor(this.#nowMs), last === undefined ? 0 : last.stampMs + 1);
-    const attempt = { ...termsAt(base), base, stampMs };
+    const attempt = { ...termsAt(base), base, stampMs, nowMs: Math.floor(base.wallMs) };
     this.#last = attempt;
     this.#sent = [...this.#sent.slice(1 - REMEMBERED_ATTEMPTS), attempt];
     return attempt;
+  }
+
+  /** Whether the wall clock has been set back since the last attempt. */
+  get aheadOfWallClock(): boolean {
+    if (this.#last === undefined) return false;
+    const now = this.#timeline.look();
+    const expectedMs = this.#nowMs + now.elapsedMs - this.#last.base.elapsedMs;
+    return expectedMs - now.wallMs > AHEAD_MS;
   }
 
   /** Its condition failed: it was not applied and never will be. */

@@ -49,10 +49,10 @@ export function withLease<
     const opened = await leases.open(event, context);
     if (opened.kind === 'skipped') return opened.result;
     const { open } = opened;
-    const withLease = provide(context, contextKey, open.lease) as WithLeaseContext<TContext, TKey>;
     let outcome: 'completed' | 'failed' = 'failed';
     try {
-      const result = await handler(event, withLease);
+      const leased = provide(context, contextKey, open.lease) as WithLeaseContext<TContext, TKey>;
+      const result = await handler(event, leased);
       outcome = 'completed';
       return result;
     } finally {

@@ -41,6 +41,8 @@ export interface Claim {
 /** What an acquisition writes besides. */
 export interface Acquisition extends Claim {
   readonly kind: LeaseKind;
+  /** The wall clock before this write was sent, in epoch ms: what judges the record's times. */
+  readonly nowMs: number;
   /** The highest token known for this lease: a record created anew starts above it (L2). */
   readonly knownTransitions: number;
   readonly annotations: Readonly<Record<string, string>>;
@@ -60,7 +62,7 @@ const VACANT: Condition = { absent: 'holderIdentity' };
 
 export function acquire(claim: Acquisition, takeable: Takeable): Write {
   return {
-    condition: { all: [mayTake(takeable, claim.stampMs), gate(claim)] },
+    condition: { all: [mayTake(takeable, claim.nowMs), gate(claim)] },
     set: {
       kind: { S: claim.kind },
       acquireTime: { S: isoTime(claim.stampMs) },
@@ -127,7 +129,7 @@ function gate(claim: Acquisition): Condition {
     all: [
       { any: [{ absent: 'kind' }, { equals: ['kind', { S: claim.kind }] }] },
       { absent: 'suspended' },
-      { any: [{ not: { isNumber: 'notBefore' } }, { below: ['notBefore', claim.stampMs] }] },
+      { any: [{ not: { isNumber: 'notBefore' } }, { below: ['notBefore', claim.nowMs] }] },
     ],
   };
 }
