@@ -8,5 +8,9 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Two cores: more workers than that only make real time noisier.
     maxWorkers: 2,
+    reporters:
+      process.env['CI'] === 'true'
+        ? ['dot', ['json', { outputFile: 'coverage/results.json' }]]
+        : ['default'],
   },
 });

@@ -6,7 +6,7 @@ import { contend } from './contention.ts';
 import { readEnvironment } from './environment.ts';
 import { LeaseError } from './errors.ts';
 import { Holding, type Lease } from './holding.ts';
-import type { AcquireAnswer } from './lock.ts';
+import type { AcquireAnswer } from './answers.ts';
 import { checkNames, milliseconds, resolveTiming, seconds, type TimingOptions } from './options.ts';
 import { refusalError } from './refusal.ts';
 import {

@@ -14,6 +14,9 @@ const LARGEST_LIMIT_MS = 5_000;
 /** Below this tolerance a header of whole seconds proves nothing. */
 const SMALLEST_PROVABLE_TOLERANCE_MS = 2_500;
 
+/** So many slow answers in a row, and an earlier quick one is forgotten. */
+const REMEMBERED_SAMPLES = 16;
+
 export type ClockStatus =
   | { readonly kind: 'checked' }
   /** Not measured yet, or stepped or paused since. It decides nothing. */
@@ -33,9 +36,7 @@ type Verdict = 'proven' | 'wrong' | 'unknown';
 
 export class ClockCheck {
   readonly #timeline: Timeline;
-  /** The last conclusive sample, if any yet, for each limit that somebody asked about. */
-  readonly #conclusive = new Map<number, Sample | undefined>();
-  #latest: Sample | undefined;
+  #samples: readonly Sample[] = [];
   #sawAnswerWithoutDate = false;
   #sawDate = false;
 
@@ -61,7 +62,7 @@ export class ClockCheck {
       const upperMs = dateMs + 1_000 - sent.wallMs;
       // The clock was set back while the request was under way.
       if (lowerMs > upperMs) return;
-      this.#add({ sent, lowerMs, upperMs });
+      this.#samples = [...this.#samples.slice(1 - REMEMBERED_SAMPLES), { sent, lowerMs, upperMs }];
     };
   };
 
@@ -94,24 +95,15 @@ export class ClockCheck {
     return { kind: after && !this.#hasDrifted(stamp, limitMs) ? 'checked' : 'unchecked' };
   }
 
-  #add(sample: Sample): void {
-    this.#latest = sample;
-    for (const limitMs of this.#conclusive.keys()) this.#consider(sample, limitMs);
-  }
-
-  #consider(sample: Sample, limitMs: number): void {
-    const known = this.#conclusive.get(limitMs);
-    // Answers may arrive out of order; what was sent last knows best.
-    if (known !== undefined && known.sent.elapsedMs > sample.sent.elapsedMs) return;
-    if (judge(sample, limitMs) !== 'unknown') this.#conclusive.set(limitMs, sample);
-  }
-
+  /** Of those that say anything, what was sent last: answers may arrive out of order. */
   #conclusiveFor(limitMs: number): Sample | undefined {
-    if (!this.#conclusive.has(limitMs)) {
-      this.#conclusive.set(limitMs, undefined);
-      if (this.#latest !== undefined) this.#consider(this.#latest, limitMs);
-    }
-    return this.#conclusive.get(limitMs);
+    return this.#samples
+      .filter((sample) => judge(sample, limitMs) !== 'unknown')
+      .reduce<Sample | undefined>(
+        (last, sample) =>
+          last === undefined || sample.sent.elapsedMs >= last.sent.elapsedMs ? sample : last,
+        undefined,
+      );
   }
 
   #hasDrifted(since: Moment, limitMs: number): boolean {

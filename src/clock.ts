@@ -18,7 +18,10 @@ export interface Timer {
 
 export interface Clock {
   read(): Reading;
-  /** Calls `run` once, after `delayMs` or (the process was frozen, the loop was busy) any time later. */
+  /**
+   * Calls `run` once, after `delayMs`, or any time later: the process may have been frozen, or the
+   * event loop busy.
+   */
   setTimer(delayMs: number, run: () => void): Timer;
 }
 

@@ -5,7 +5,8 @@
 import { sleep, type Clock } from './clock.ts';
 import { isPermanent, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
-import type { AcquireAnswer, Lock, Waiting } from './lock.ts';
+import type { AcquireAnswer, Waiting } from './answers.ts';
+import type { Lock } from './lock.ts';
 import { jittered, type Random } from './random.ts';
 import type { TermsAt } from './tenure.ts';
 

@@ -15,10 +15,14 @@ import type { LeaseStore, ReadCall, StoreCall, WriteAnswer } from './store.ts';
 import type { Condition, Increment, Write } from './writes.ts';
 
 export interface DynamoDBStoreOptions {
+  /** Default, where a lease is asked for: `LEASE_TABLE_NAME`. */
   readonly tableName: string;
-  /** A client of your own. It keeps its settings; each call is bounded all the same. */
+  /**
+   * A client of your own. It keeps its settings; each call is bounded all the same. Default: a
+   * client with short time-outs. Not with `clientConfig`.
+   */
   readonly client?: DynamoDBClient;
-  /** Settings for the client that is made otherwise. */
+  /** Settings for the default client: Region, endpoint, credentials. */
   readonly clientConfig?: DynamoDBClientConfig;
 }
 
@@ -95,7 +99,8 @@ export class DynamoDBStore implements LeaseStore {
         return new LeaseError(
           'table-not-found',
           `${action} failed: there is no ${where} (${said}). Create it with the partition key ` +
-            `"${KEY_ATTRIBUTE}" of type String, or correct tableName, LEASE_TABLE_NAME or the Region.`,
+            `"${KEY_ATTRIBUTE}" of type String, or correct tableName, LEASE_TABLE_NAME or the ` +
+            'Region.',
           { cause: error },
         );
       case 'ValidationException':
@@ -175,10 +180,11 @@ function expressions(write: Write) {
     const [parts, operator] = 'all' in part ? [part.all, ' AND '] : [part.any, ' OR '];
     return `(${parts.map(condition).join(operator)})`;
   };
-  const effect = ([attribute, set]: [string, Value | Increment]) =>
-    'incrementFrom' in set
-      ? `${name(attribute)} = if_not_exists(${name(attribute)}, ${number(set.incrementFrom)}) + ${number(1)}`
-      : `${name(attribute)} = ${value(set)}`;
+  const effect = ([attribute, set]: [string, Value | Increment]) => {
+    const target = name(attribute);
+    if (!('incrementFrom' in set)) return `${target} = ${value(set)}`;
+    return `${target} = if_not_exists(${target}, ${number(set.incrementFrom)}) + ${number(1)}`;
+  };
 
   const update = [
     `SET ${Object.entries(write.set).map(effect).join(', ')}`,

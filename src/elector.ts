@@ -45,7 +45,7 @@ export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
   readonly onStoppedLeading?: (reason: EndReason) => void;
   /** Called when another holder is seen than before, this one included. */
   readonly onNewLeader?: (holderIdentity: string) => void;
-  /** Called with what goes wrong and is tried again: the store out of reach, a throwing callback. */
+  /** Called with what goes wrong and is tried again: a store out of reach, a throwing callback. */
   readonly onError?: (error: unknown) => void;
   /** How long the work may take to settle when told to stop; renewed meanwhile. Default 30. */
   readonly drainSeconds?: number;

@@ -51,9 +51,9 @@ export function judgeHealth(signs: Signs): Health {
     problems.push('Work goes on although its tenure is over.');
   }
   if (signs.clock.kind === 'wrong') {
-    problems.push(
-      `The clock is wrong by at least ${inSeconds(Math.min(Math.abs(signs.clock.lowerMs), Math.abs(signs.clock.upperMs)))} s.`,
-    );
+    const { lowerMs, upperMs } = signs.clock;
+    const leastMs = Math.min(Math.abs(lowerMs), Math.abs(upperMs));
+    problems.push(`The clock is wrong by at least ${inSeconds(leastMs)} s.`);
   }
   if (signs.lastFailure !== undefined) {
     problems.push(`The last tenure's work failed: ${describeError(signs.lastFailure)}`);

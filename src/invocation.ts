@@ -17,7 +17,8 @@ import {
   type LambdaContext,
   type Plan,
 } from './invocation-options.ts';
-import type { AcquireAnswer, Lock } from './lock.ts';
+import type { AcquireAnswer } from './answers.ts';
+import type { Lock } from './lock.ts';
 import { checkNames, invalid, leaseKey, milliseconds, splitLeaseKey } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
 import { makeLock, makeWorld, type World } from './setup.ts';

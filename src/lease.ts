@@ -46,7 +46,7 @@ export type Item = Readonly<Record<string, Value>>;
 export interface LeaseRecord {
   /** `<namespace>/<name>`. */
   readonly lease: string;
-  /** True when there is no holderIdentity at all. An unreadable one is somebody, of unknown name. */
+  /** True when there is no holderIdentity at all. An unreadable one is somebody, without a name. */
   readonly vacant: boolean;
   readonly kind: string | undefined;
   readonly holderIdentity: string | undefined;

@@ -4,6 +4,7 @@
 // Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
 // a few rounds: when to ask again is its callers' business.
 
+import type { AcquireAnswer, LookAnswer, ReleaseAnswer, RenewAnswer, Waiting } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
 import { asLeaseError, LeaseError } from './errors.ts';
@@ -21,31 +22,6 @@ export interface LockOptions extends LeaseAccessOptions {
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
 }
-
-export type Waiting = Extract<Decision, { kind: 'wait' }>;
-
-export type AcquireAnswer =
-  | { readonly kind: 'acquired'; readonly tenure: Tenure; readonly record: LeaseRecord }
-  /** `raced`: another took it while we were trying. */
-  | {
-      readonly kind: 'refused';
-      readonly waiting: Waiting;
-      readonly record: LeaseRecord;
-      readonly raced: boolean;
-    }
-  | { readonly kind: 'failed'; readonly error: LeaseError };
-
-export type LookAnswer =
-  | { readonly kind: 'seen'; readonly record: LeaseRecord; readonly decision: Decision }
-  | { readonly kind: 'failed'; readonly error: LeaseError };
-
-export type RenewAnswer =
-  | { readonly kind: 'renewed'; readonly record: LeaseRecord }
-  | { readonly kind: 'lost'; readonly reason: EndReason }
-  | { readonly kind: 'unknown'; readonly error: LeaseError };
-
-export type ReleaseAnswer =
-  { readonly kind: 'released' } | { readonly kind: 'unknown'; readonly error: LeaseError };
 
 /** Another contender may change the record between any two rounds of one acquisition. */
 const ACQUIRE_ROUNDS = 4;

@@ -6,7 +6,7 @@ import { LeaseError } from './errors.ts';
 import { byteLength } from './holder.ts';
 import { BYTE_BUDGET, DEFAULT_NAMESPACE, LONGEST_DURATION_SECONDS } from './schema.ts';
 
-/** How long a lease lasts and how it is kept. All in seconds; fractions count to the millisecond. */
+/** How long a lease lasts and how it is kept, in seconds; fractions count to the millisecond. */
 export interface TimingOptions {
   /** How long a renewal lasts. Measured from before it was sent. Default 15. */
   readonly leaseDurationSeconds?: number;
@@ -84,7 +84,8 @@ export function seconds<Name extends string>(
   }
   if (value > LONGEST_DURATION_SECONDS) {
     throw invalid(
-      `${name} is ${value}; it must be at most ${LONGEST_DURATION_SECONDS} (366 days). Is it in milliseconds?`,
+      `${name} is ${value}; it must be at most ${LONGEST_DURATION_SECONDS} (366 days). ` +
+        'Is it in milliseconds?',
     );
   }
   return value;
@@ -110,8 +111,8 @@ export function leaseKey(name: unknown, namespace: unknown, environment: Environ
   const key = `${space}/${name}`;
   if (byteLength(key) > BYTE_BUDGET.lease) {
     throw invalid(
-      `name is too long: namespace and name, ${show(key)}, are ${byteLength(key)} bytes of UTF-8; ` +
-        `they must be at most ${BYTE_BUDGET.lease}.`,
+      `name is too long: namespace and name, ${show(key)}, are ${byteLength(key)} bytes of ` +
+        `UTF-8; they must be at most ${BYTE_BUDGET.lease}.`,
     );
   }
   return key;

@@ -2,7 +2,7 @@
 
 import { LeaseError, type LeaseErrorCode } from './errors.ts';
 import { isoTime, type LeaseRecord } from './lease.ts';
-import type { Waiting } from './lock.ts';
+import type { Waiting } from './answers.ts';
 import { splitLeaseKey } from './options.ts';
 
 /** What a handler returns that did not run. */
@@ -67,11 +67,13 @@ function describe(record: LeaseRecord, waiting: Waiting): string {
     }
     case 'not before':
       return `${lease} is not to be taken before ${until ?? 'its notBefore'}.`;
-    case 'held':
+    case 'held': {
+      const expiry = until === undefined ? '' : `, until ${until}`;
       return (
         `${lease} is held by ${record.holderIdentity ?? 'somebody'} ` +
-        `(fencing token ${record.leaseTransitions}${until === undefined ? '' : `, until ${until}`}).`
+        `(fencing token ${record.leaseTransitions}${expiry}).`
       );
+    }
   }
 }
 

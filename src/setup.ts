@@ -2,10 +2,9 @@
 // than one lease is made here once per store: a client, and what its answers have told of the
 // clock, so that a warm process need not ask again.
 
-import type { DynamoDBClient, DynamoDBClientConfig } from '@aws-sdk/client-dynamodb';
 import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
-import { DynamoDBStore } from './dynamodb-store.ts';
+import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, type Environment, type Logger } from './environment.ts';
 import { holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
@@ -16,15 +15,9 @@ import type { LeaseStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 
 /** What every way to use a lease takes. */
-export interface CommonOptions {
+export interface CommonOptions extends Partial<DynamoDBStoreOptions> {
   /** Default: `LEASE_NAMESPACE`, then `default`. */
   readonly namespace?: string;
-  /** The table. Default: `LEASE_TABLE_NAME`. */
-  readonly tableName?: string;
-  /** A DynamoDBClient of your own. Default: one with short time-outs. Not with `clientConfig`. */
-  readonly client?: DynamoDBClient;
-  /** Settings for the default client: Region, endpoint, credentials. */
-  readonly clientConfig?: DynamoDBClientConfig;
   /** Another store instead of a table, such as a MemoryStore in tests. */
   readonly store?: LeaseStore;
   /**
@@ -86,7 +79,7 @@ export function makeWorld(options: CommonOptions, environment: Environment): Wor
           `all hosts' clocks differing by at most ${toleranceMs / 1_000} s. ` +
           (status.because === 'no date'
             ? `${store.description} sends no Date header.`
-            : 'With a tolerance (leaseDuration less renewDeadline) of 2.5 s or more it would be checked.'),
+            : 'With a tolerance (leaseDuration less renewDeadline) of at least 2.5 s it would be.'),
         { lease: lock.lease },
       );
     },

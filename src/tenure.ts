@@ -17,7 +17,7 @@ export interface Terms {
 
 /** One write that claims the lease: sent, and perhaps applied, now or later (L7). */
 export interface Attempt extends Terms {
-  /** What it writes as its renewTime, by which it is recognised. May run ahead of the wall clock. */
+  /** What it writes as its renewTime, and is recognised by. May run ahead of the wall clock. */
   readonly stampMs: number;
   /** The wall clock itself, by which the expiry of others is judged. */
   readonly nowMs: number;
@@ -25,7 +25,7 @@ export interface Attempt extends Terms {
   readonly base: Moment;
 }
 
-/** The terms of a write that is sent at `now`: those of an invocation shrink towards its deadline. */
+/** The terms of a write sent at `now`: those of an invocation shrink towards its deadline. */
 export type TermsAt = (now: Moment) => Terms;
 
 /** More than can matter: who has not been answered so often has long lost what it held. */

@@ -1,0 +1,32 @@
+// What a lock answers. Expected outcomes are values, not errors: held by another, lost, and the one
+// that most protocols forget, nobody can tell.
+
+import type { Decision } from './decide.ts';
+import type { LeaseError } from './errors.ts';
+import type { LeaseRecord } from './lease.ts';
+import type { EndReason, Tenure } from './tenure.ts';
+
+export type Waiting = Extract<Decision, { kind: 'wait' }>;
+
+export type AcquireAnswer =
+  | { readonly kind: 'acquired'; readonly tenure: Tenure; readonly record: LeaseRecord }
+  /** `raced`: another took it while we were trying. */
+  | {
+      readonly kind: 'refused';
+      readonly waiting: Waiting;
+      readonly record: LeaseRecord;
+      readonly raced: boolean;
+    }
+  | { readonly kind: 'failed'; readonly error: LeaseError };
+
+export type LookAnswer =
+  | { readonly kind: 'seen'; readonly record: LeaseRecord; readonly decision: Decision }
+  | { readonly kind: 'failed'; readonly error: LeaseError };
+
+export type RenewAnswer =
+  | { readonly kind: 'renewed'; readonly record: LeaseRecord }
+  | { readonly kind: 'lost'; readonly reason: EndReason }
+  | { readonly kind: 'unknown'; readonly error: LeaseError };
+
+export type ReleaseAnswer =
+  { readonly kind: 'released' } | { readonly kind: 'unknown'; readonly error: LeaseError };
