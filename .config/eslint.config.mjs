@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
@@ -10,7 +11,7 @@ export default tseslint.config(
     languageOptions: {
       parserOptions: {
         projectService: true,
-        tsconfigRootDir: new URL('..', import.meta.url).pathname,
+        tsconfigRootDir: fileURLToPath(new globalThis.URL('..', import.meta.url)),
       },
     },
     rules: {
