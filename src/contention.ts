@@ -19,6 +19,7 @@ export interface ContentionOptions {
   readonly signal: AbortSignal;
   /** Called with each record seen, by an attempt or a look; `free` when it may be taken. */
   readonly onRecord?: (record: LeaseRecord, free: boolean) => void;
+  /** Called with what stands in the way, as an attempt or a look shows it. */
   readonly onRefused?: (answer: Extract<AcquireAnswer, { kind: 'refused' }>) => void;
   /** Called with each failure that waiting may mend. */
   readonly onError?: (error: LeaseError) => void;
@@ -87,6 +88,7 @@ async function standBy(
     options.onRecord?.(seen.record, seen.decision.kind === 'take');
     if (seen.decision.kind === 'take') return;
     waiting = seen.decision;
+    options.onRefused?.({ kind: 'refused', record: seen.record, waiting, raced: false });
   }
 }
 

@@ -321,7 +321,8 @@ export class LeaderElector {
 
   /** `free`: the record may still name a holder, but anyone may take it. */
   #saw({ holderIdentity }: LeaseRecord, free = false): void {
-    this.#leader = free ? undefined : holderIdentity;
+    // An empty name, which only another client can have written, is nobody to report.
+    this.#leader = free || holderIdentity === '' ? undefined : holderIdentity;
     if (this.#leader === undefined || holderIdentity === undefined) return;
     this.#leaderSeenAtMs = this.#nowMs();
     if (holderIdentity === this.#reportedLeader) return;

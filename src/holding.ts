@@ -120,6 +120,8 @@ export class Holding {
 
   /** The work has returned or thrown: releases the lease if it is still ours. */
   workSettled(reason: 'completed' | 'failed'): void {
+    // Work that slept through the end of its lease has not been told by a timer yet.
+    this.#isHeld();
     this.#reason ??= reason;
     this.#on('workSettled');
   }
@@ -132,13 +134,14 @@ export class Holding {
 
   /** The work has settled, but the tenure goes on: stops all timers, and releases nothing. */
   keep(): void {
+    this.#isHeld();
     this.#on('keep');
   }
 
   #on(event: HoldingEvent): void {
     const [next, ...actions] = STEPS[this.#state][event];
-    if (next === 'lost' && this.#state !== 'lost') {
-      // Why it was lost says more than why it was asked to stop.
+    if (event === 'gone' || (next === 'lost' && this.#state !== 'lost')) {
+      // Why it was lost says more than why it was asked to stop, or that the work is done.
       this.#reason = this.#tenure.endReason ?? 'expired';
     }
     this.#state = next;
@@ -182,7 +185,7 @@ export class Holding {
       case 'conclude':
         this.#clearTimers();
         this.#tenure.end(this.#reason ?? 'stopped');
-        this.#settle(this.#reason ?? 'stopped');
+        this.#settle(this.#reason ?? this.#tenure.endReason ?? 'stopped');
         break;
       case 'letGo':
         this.#clearTimers();

@@ -38,7 +38,10 @@ export interface InvocationOptions<TEvent, TContext> extends CommonOptions, Timi
    * running the handler, `throw` throws a LeaseError, `wait` stands by for it.
    */
   readonly whenHeld?: 'skip' | 'throw' | 'wait';
-  /** How long `wait` waits before it throws. Default: half of the invocation's remaining time. */
+  /**
+   * How long `wait` waits before it throws. Default: half of the invocation's remaining time; at
+   * most nine tenths of it.
+   */
   readonly maxWaitSeconds?: number;
   /**
    * Keep the lease between warm invocations of this environment, until it expires. Needs a

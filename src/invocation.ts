@@ -42,6 +42,9 @@ interface Sticky {
   inUse: boolean;
 }
 
+/** Of the remaining time, however long a wait was asked for: the rest is to report, or to work. */
+const LONGEST_WAIT = 0.9;
+
 export class InvocationLeases<TEvent, TContext extends LambdaContext> {
   readonly #options: InvocationOptions<TEvent, TContext>;
   readonly #kept = new Map<string, Sticky>();
@@ -73,7 +76,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     if (kept !== undefined && !kept.inUse) {
       // At once: while the check below waits, another invocation may come by.
       kept.inUse = true;
-      if (await this.#stillHeld(kept, plan)) {
+      if (await this.#stillHeld(kept, plan, world)) {
         return this.#opened(invocation, kept.lock, kept.tenure, kept);
       }
       this.#forget(key, kept);
@@ -115,12 +118,12 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     if (whenHeld !== 'wait') return lock.tryAcquire(plan.termsAt);
 
     const leftMs = deadlineMs - world.timeline.look().elapsedMs;
-    const boundMs = this.#options.maxWaitSeconds
-      ? milliseconds(this.#options.maxWaitSeconds)
-      : leftMs / 2;
+    const { maxWaitSeconds } = this.#options;
+    const boundMs = maxWaitSeconds === undefined ? leftMs / 2 : milliseconds(maxWaitSeconds);
     const over = new AbortController();
     const done = new AbortController();
-    void sleep(world.clock, Math.min(boundMs, leftMs), done.signal).then(() => over.abort());
+    const longestMs = LONGEST_WAIT * leftMs;
+    void sleep(world.clock, Math.min(boundMs, longestMs), done.signal).then(() => over.abort());
     let last: AcquireAnswer | undefined;
     const answer = await contend(lock, {
       ...world,
@@ -135,12 +138,24 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     return last ?? lock.tryAcquire(plan.termsAt);
   }
 
-  /** The first thing after a thaw is a check; then a renewal, where the lease is not fresh. */
-  async #stillHeld({ lock, tenure }: Sticky, { timing, termsAt }: Plan): Promise<boolean> {
+  /**
+   * The first thing after a thaw is a check; then a renewal, where the lease is not fresh. What is
+   * over, or suspended, is given back: the record may name its holder for a while yet.
+   */
+  async #stillHeld(kept: Sticky, { timing, termsAt }: Plan, { timeline }: World): Promise<boolean> {
+    const { lock, tenure } = kept;
     const leftMs = tenure.remainingMs();
-    if (leftMs > timing.renewDeadlineMs - timing.retryPeriodMs) return true;
-    if (leftMs > 0) await lock.renew(tenure, termsAt);
-    return tenure.isHeld();
+    const fresh = leftMs > timing.renewDeadlineMs - timing.retryPeriodMs;
+    if (leftMs > 0 && !fresh) await lock.renew(tenure, termsAt);
+    if (tenure.isHeld() && lock.seen?.suspended === undefined) return true;
+
+    const { believed, endReason = 'expired' } = tenure;
+    const expiresAtMs =
+      believed === undefined ? 0 : believed.base.elapsedMs + believed.leaseDurationMs;
+    if (endReason === 'expired' && timeline.look().elapsedMs <= expiresAtMs) {
+      await lock.release(tenure, 'suspended', 2 * timing.requestTimeoutMs);
+    }
+    return false;
   }
 
   #opened(
@@ -152,13 +167,16 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const { timing, termsAt } = plan;
     const { maxHoldSeconds } = this.#options;
     const leftMs = () => deadlineMs - world.timeline.look().elapsedMs;
-    let askedToGo = false;
+    // A job finishes its run; only a lease that would be kept is given up.
+    const askedToGo = () =>
+      lock.seen?.suspended !== undefined || lock.seen?.stepDownRequested !== undefined;
     const holding = new Holding(lock, tenure, {
       ...world,
       termsAt,
       ...(plan.renewed ? { renewEveryMs: timing.retryPeriodMs } : {}),
-      // Past the deadline nothing is to be kept: Lambda ends the work there.
-      worthRenewing: () => environment.managedInstances || tenure.remainingMs() < leftMs(),
+      // Past the deadline nothing is to be kept: Lambda ends the work there. Durations are whole
+      // milliseconds, clocks are not: what a renewal would add must be more than the difference.
+      worthRenewing: () => environment.managedInstances || tenure.remainingMs() < leftMs() - 1,
       drainMs: Infinity,
       lossDrainMs: timing.toleranceMs,
       releaseWithinMs: () =>
@@ -166,10 +184,6 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
           ? 2 * timing.requestTimeoutMs
           : Math.min(2 * timing.requestTimeoutMs, leftMs()),
       maxHoldMs: maxHoldSeconds === undefined ? undefined : milliseconds(maxHoldSeconds),
-      onRecord: ({ suspended, stepDownRequested }) => {
-        // A job finishes its run; only a lease that would be kept is given up.
-        askedToGo = suspended !== undefined || stepDownRequested !== undefined;
-      },
     });
     const deadline =
       environment.managedInstances && deadlineMs !== Infinity
@@ -187,7 +201,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         lease: holding.lease,
         settle: async (outcome) => {
           deadline?.cancel();
-          if (slot !== undefined && outcome === 'completed' && !askedToGo) holding.keep();
+          if (slot !== undefined && outcome === 'completed' && !askedToGo()) holding.keep();
           else holding.workSettled(outcome);
           const { reason, released } = await holding.concluded;
           if (slot !== undefined) {

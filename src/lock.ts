@@ -226,12 +226,13 @@ export class Lock {
       if (answer.kind === 'failed') return { kind: 'unknown', error: answer.error };
       if (answer.kind === 'refused') tenure.attempts.refused(attempt);
       const { record } = answer;
+      // Also what ends the tenure is remembered: its token, and whose lease it is now.
+      if (record !== undefined) this.#see(record);
       const over = whyOver(tenure, record);
       if (over !== undefined || record === undefined) {
         tenure.end(over ?? 'record deleted');
         break;
       }
-      this.#see(record);
       tenure.confirm(record);
       if (answer.kind === 'applied') {
         return tenure.isHeld() ? { kind: 'renewed', record } : lost(tenure);
