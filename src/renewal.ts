@@ -57,6 +57,7 @@ export type HoldingAction =
   | 'schedule'
   /** Plan the next attempt after one that cannot tell: sooner. */
   | 'scheduleRetry'
+  /** Comes last: whoever listens may end the tenure at once. */
   | 'abortSignal'
   /** Give the work a bound to settle in. */
   | 'boundDrain'
@@ -74,9 +75,9 @@ export const STEPS: Readonly<Record<HoldingState, Readonly<Record<HoldingEvent, 
     renewalDue: ['renewing', 'renew'],
     renewed: ['held'],
     cannotTell: ['held'],
-    gone: ['lost', 'abortSignal', 'boundLoss'],
-    expired: ['lost', 'abortSignal', 'boundLoss'],
-    stop: ['draining', 'abortSignal', 'boundDrain'],
+    gone: ['lost', 'boundLoss', 'abortSignal'],
+    expired: ['lost', 'boundLoss', 'abortSignal'],
+    stop: ['draining', 'boundDrain', 'abortSignal'],
     workSettled: ['releasing', 'release'],
     keep: ['ended', 'letGo'],
     boundPassed: ['held'],
@@ -86,9 +87,9 @@ export const STEPS: Readonly<Record<HoldingState, Readonly<Record<HoldingEvent, 
     renewalDue: ['renewing'],
     renewed: ['held', 'schedule'],
     cannotTell: ['held', 'scheduleRetry'],
-    gone: ['lost', 'abortSignal', 'boundLoss'],
-    expired: ['lost', 'abortSignal', 'boundLoss'],
-    stop: ['drainRenewing', 'abortSignal', 'boundDrain'],
+    gone: ['lost', 'boundLoss', 'abortSignal'],
+    expired: ['lost', 'boundLoss', 'abortSignal'],
+    stop: ['drainRenewing', 'boundDrain', 'abortSignal'],
     workSettled: ['finishing'],
     keep: ['keeping'],
     boundPassed: ['renewing'],
