@@ -3,16 +3,28 @@
 // somebody has to change something first.
 
 import {
+  DeleteItemCommand,
   DynamoDBClient,
   GetItemCommand,
+  ScanCommand,
   UpdateItemCommand,
   type DynamoDBClientConfig,
 } from '@aws-sdk/client-dynamodb';
 import { LeaseError } from './errors.ts';
-import type { Item, Value } from './lease.ts';
+import type { Condition } from './condition.ts';
+import { conditionExpression, writeExpressions } from './expressions.ts';
+import { asText, type Item } from './lease.ts';
 import { KEY_ATTRIBUTE } from './schema.ts';
-import type { LeaseStore, ReadCall, StoreCall, WriteAnswer } from './store.ts';
-import type { Condition, Increment, Write } from './writes.ts';
+import type {
+  ReadCall,
+  RemoveAnswer,
+  ScanAnswer,
+  ScanCall,
+  StoreCall,
+  WatchableStore,
+  WriteAnswer,
+} from './store.ts';
+import type { Write } from './writes.ts';
 
 export interface DynamoDBStoreOptions {
   /** Default, where a lease is asked for: `LEASE_TABLE_NAME`. */
@@ -35,7 +47,7 @@ const CLIENT_DEFAULTS: DynamoDBClientConfig = {
   requestHandler: { connectionTimeout: 500, requestTimeout: 1_000, throwOnRequestTimeout: true },
 };
 
-export class DynamoDBStore implements LeaseStore {
+export class DynamoDBStore implements WatchableStore {
   readonly tableName: string;
   readonly #client: DynamoDBClient;
 
@@ -68,7 +80,7 @@ export class DynamoDBStore implements LeaseStore {
     const command = new UpdateItemCommand({
       TableName: this.tableName,
       Key: { [KEY_ATTRIBUTE]: { S: lease } },
-      ...expressions(write),
+      ...writeExpressions(write),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
@@ -81,6 +93,52 @@ export class DynamoDBStore implements LeaseStore {
         return { kind: 'refused', item: (error as { Item?: Item }).Item };
       }
       throw await this.#explain(error, 'dynamodb:UpdateItem');
+    }
+  }
+
+  async remove(lease: string, condition: Condition, call: StoreCall): Promise<RemoveAnswer> {
+    const { text, ...placeholders } = conditionExpression(condition);
+    const command = new DeleteItemCommand({
+      TableName: this.tableName,
+      Key: { [KEY_ATTRIBUTE]: { S: lease } },
+      ConditionExpression: text,
+      ...placeholders,
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    timeAttempts(command, call);
+    try {
+      await this.#client.send(command, { abortSignal: call.signal });
+      return { kind: 'applied' };
+    } catch (error) {
+      if (nameOf(error) === 'ConditionalCheckFailedException') {
+        return { kind: 'refused', item: (error as { Item?: Item }).Item };
+      }
+      throw await this.#explain(error, 'dynamodb:DeleteItem');
+    }
+  }
+
+  async scan(call: ScanCall): Promise<ScanAnswer> {
+    const { text, ...placeholders } = conditionExpression(call.filter);
+    const command = new ScanCommand({
+      TableName: this.tableName,
+      Segment: call.segment,
+      TotalSegments: call.segments,
+      FilterExpression: text,
+      ...placeholders,
+      ...(call.after === undefined
+        ? {}
+        : { ExclusiveStartKey: { [KEY_ATTRIBUTE]: { S: call.after } } }),
+    });
+    timeAttempts(command, call);
+    try {
+      const answer = await this.#client.send(command, { abortSignal: call.signal });
+      return {
+        items: (answer.Items ?? []) as Item[],
+        after: asText(answer.LastEvaluatedKey?.[KEY_ATTRIBUTE] as Item[string] | undefined),
+        scanned: answer.ScannedCount ?? 0,
+      };
+    } catch (error) {
+      throw await this.#explain(error, 'dynamodb:Scan');
     }
   }
 
@@ -138,8 +196,11 @@ interface HttpAnswer {
 }
 
 /** Looks at the clocks around each attempt, those that the SDK repeats by itself included. */
-function timeAttempts(command: GetItemCommand | UpdateItemCommand, call: StoreCall): void {
-  // Of the two commands' stacks, which differ in type only.
+function timeAttempts(
+  command: GetItemCommand | UpdateItemCommand | DeleteItemCommand | ScanCommand,
+  call: StoreCall,
+): void {
+  // The commands' stacks differ in type only.
   const stack = command.middlewareStack as GetItemCommand['middlewareStack'];
   stack.add(
     (next) => async (args) => {
@@ -151,51 +212,4 @@ function timeAttempts(command: GetItemCommand | UpdateItemCommand, call: StoreCa
     // Innermost, so that it sees the raw answer before an error is made of it.
     { step: 'deserialize', priority: 'low', name: 'lambdaLeaseTimeAttempts' },
   );
-}
-
-/** Placeholders everywhere: `condition` and others are reserved words. */
-function expressions(write: Write) {
-  const names = new Map<string, string>();
-  const values: Record<string, Value> = {};
-  const name = (attribute: string) => {
-    const placeholder = names.get(attribute) ?? `#n${names.size}`;
-    names.set(attribute, placeholder);
-    return placeholder;
-  };
-  const value = (literal: Value) => {
-    const placeholder = `:v${Object.keys(values).length}`;
-    values[placeholder] = literal;
-    return placeholder;
-  };
-  const number = (literal: number) => value({ N: String(literal) });
-
-  const condition = (part: Condition): string => {
-    if ('absent' in part) return `attribute_not_exists(${name(part.absent)})`;
-    if ('equals' in part) return `${name(part.equals[0])} = ${value(part.equals[1])}`;
-    if ('below' in part) return `${name(part.below[0])} < ${number(part.below[1])}`;
-    if ('isNumber' in part) {
-      return `attribute_type(${name(part.isNumber)}, ${value({ S: 'N' })})`;
-    }
-    if ('not' in part) return `(NOT ${condition(part.not)})`;
-    const [parts, operator] = 'all' in part ? [part.all, ' AND '] : [part.any, ' OR '];
-    return `(${parts.map(condition).join(operator)})`;
-  };
-  const effect = ([attribute, set]: [string, Value | Increment]) => {
-    const target = name(attribute);
-    if (!('incrementFrom' in set)) return `${target} = ${value(set)}`;
-    return `${target} = if_not_exists(${target}, ${number(set.incrementFrom)}) + ${number(1)}`;
-  };
-
-  const update = [
-    `SET ${Object.entries(write.set).map(effect).join(', ')}`,
-    ...(write.remove.length > 0 ? [`REMOVE ${write.remove.map(name).join(', ')}`] : []),
-  ].join(' ');
-  return {
-    ConditionExpression: condition(write.condition),
-    UpdateExpression: update,
-    ExpressionAttributeNames: Object.fromEntries(
-      [...names].map(([key, placeholder]) => [placeholder, key]),
-    ),
-    ExpressionAttributeValues: values as Record<string, never>,
-  };
 }

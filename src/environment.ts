@@ -75,3 +75,8 @@ function log(level: (typeof LEVELS)[number], message: string, details: object = 
   if (level === 'ERROR' || level === 'WARN') console.error(line);
   else console.log(line);
 }
+
+/** Past the runtime's console, which may wrap lines in a format of its own. */
+export function writeLine(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

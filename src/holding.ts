@@ -7,11 +7,10 @@
 import type { Clock, Timer } from './clock.ts';
 import type { Logger } from './environment.ts';
 import { describeError, LeaseError } from './errors.ts';
-import type { LeaseRecord } from './lease.ts';
+import { splitLeaseKey, type LeaseRecord } from './lease.ts';
 import type { RenewAnswer } from './answers.ts';
 import type { Lock } from './lock.ts';
 import { STEPS, type HoldingAction, type HoldingEvent, type HoldingState } from './renewal.ts';
-import { splitLeaseKey } from './options.ts';
 import type { EndReason, Tenure, TermsAt } from './tenure.ts';
 import type { Timeline } from './timeline.ts';
 

@@ -4,6 +4,7 @@
 // All state is per invocation: on Managed Instances many invocations share one process. The one
 // exception is a sticky lease, which is kept between the warm invocations of one environment.
 
+import { splitLeaseKey } from './lease.ts';
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { readEnvironment, type Environment } from './environment.ts';
@@ -19,7 +20,7 @@ import {
 } from './invocation-options.ts';
 import type { AcquireAnswer } from './answers.ts';
 import type { Lock } from './lock.ts';
-import { checkNames, invalid, leaseKey, milliseconds, splitLeaseKey } from './options.ts';
+import { checkNames, invalid, leaseKey, milliseconds } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
 import { makeLock, makeWorld, type World } from './setup.ts';
 import type { Tenure } from './tenure.ts';

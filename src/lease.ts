@@ -63,6 +63,7 @@ export interface LeaseRecord {
   /** The verdict of the lifecycle monitor, as far as it concerns a holder. */
   readonly evicted: boolean;
   readonly annotations: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
   /** What makes the record unusable, as a sentence: a version or a token that is no count. */
   readonly corrupt: string | undefined;
   readonly raw: Item;
@@ -101,6 +102,7 @@ export function readLease(lease: string, item: Item): LeaseRecord {
     stepDownRequested: intervention(item['stepDownRequested']),
     evicted: asText(asMap(item['condition'])?.['status']) === 'Evicted',
     annotations: texts(item['annotations']),
+    labels: texts(item['labels']),
     corrupt: corruption(lease, 'version', item) ?? corruption(lease, 'leaseTransitions', item),
     raw: item,
   };
@@ -160,4 +162,10 @@ function corruption(lease: string, name: AttributeName, item: Item): string | un
 /** ISO 8601 in UTC with milliseconds, as every time of a record is written. */
 export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
+}
+
+/** Where the namespace ends and the name begins. */
+export function splitLeaseKey(key: string): { namespace: string; name: string } {
+  const slash = key.indexOf('/');
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }

@@ -1,24 +1,37 @@
 // The records in memory, for users' own tests and for simulations. Conditions and effects mean
 // what they mean in DynamoDB, garbage included: one contract suite holds both stores to it.
 
+import { holds, type Condition } from './condition.ts';
 import type { Item, Value } from './lease.ts';
 import { asNumber } from './lease.ts';
 import { LeaseError } from './errors.ts';
-import type { LeaseStore, ReadCall, StoreCall, WriteAnswer } from './store.ts';
-import type { Condition, Increment, Write } from './writes.ts';
+import type {
+  LeaseStore,
+  ReadCall,
+  RemoveAnswer,
+  ScanAnswer,
+  ScanCall,
+  StoreCall,
+  WriteAnswer,
+} from './store.ts';
+import type { Increment, Write } from './writes.ts';
 
 export interface MemoryStoreOptions {
   /** The server's clock, for the `Date` header that a real one sends. Default: none is sent. */
   readonly serverTimeMs?: () => number;
+  /** How many items a scan looks at before it answers. Default 1000. */
+  readonly pageSize?: number;
 }
 
 export class MemoryStore implements LeaseStore {
   readonly description = 'a table in memory';
   readonly #items = new Map<string, Item>();
   readonly #serverTimeMs: (() => number) | undefined;
+  readonly #pageSize: number;
 
   constructor(options: MemoryStoreOptions = {}) {
     this.#serverTimeMs = options.serverTimeMs;
+    this.#pageSize = options.pageSize ?? 1_000;
   }
 
   async read(lease: string, call: ReadCall): Promise<Item | undefined> {
@@ -32,6 +45,31 @@ export class MemoryStore implements LeaseStore {
       const item = applied(lease, old ?? {}, write);
       this.#items.set(lease, item);
       return { kind: 'applied', item };
+    });
+  }
+
+  async remove(lease: string, condition: Condition, call: StoreCall): Promise<RemoveAnswer> {
+    return this.#answer(call, () => {
+      const old = this.#items.get(lease);
+      if (!holds(condition, old ?? {})) return { kind: 'refused', item: old };
+      this.#items.delete(lease);
+      return { kind: 'applied' };
+    });
+  }
+
+  /** Segments are shares of the keys in their order of creation. */
+  async scan(call: ScanCall): Promise<ScanAnswer> {
+    return this.#answer(call, () => {
+      const keys = [...this.#items.keys()].filter((_, at) => at % call.segments === call.segment);
+      const start = call.after === undefined ? 0 : keys.indexOf(call.after) + 1;
+      const page = keys.slice(start, start + this.#pageSize);
+      const items = page.map((key) => this.#items.get(key) ?? {});
+      const last = start + this.#pageSize < keys.length ? page.at(-1) : undefined;
+      return {
+        items: items.filter((item) => holds(call.filter, item)),
+        after: last,
+        scanned: items.length,
+      };
     });
   }
 
@@ -61,24 +99,6 @@ export class MemoryStore implements LeaseStore {
       answered(timeMs === undefined ? undefined : new Date(timeMs).toUTCString());
     }
   }
-}
-
-function holds(condition: Condition, item: Item): boolean {
-  if ('absent' in condition) return item[condition.absent] === undefined;
-  if ('equals' in condition) return sameValue(item[condition.equals[0]], condition.equals[1]);
-  if ('below' in condition) {
-    const number = asNumber(item[condition.below[0]]);
-    return number !== undefined && number < condition.below[1];
-  }
-  if ('isNumber' in condition) return 'N' in (item[condition.isNumber] ?? {});
-  if ('not' in condition) return !holds(condition.not, item);
-  if ('all' in condition) return condition.all.every((part) => holds(part, item));
-  return condition.any.some((part) => holds(part, item));
-}
-
-function sameValue(a: Value | undefined, b: Value): boolean {
-  if (a !== undefined && 'N' in a && 'N' in b) return Number(a.N) === Number(b.N);
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function applied(lease: string, old: Item, write: Write): Item {

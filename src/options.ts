@@ -118,12 +118,6 @@ export function leaseKey(name: unknown, namespace: unknown, environment: Environ
   return key;
 }
 
-/** Where the namespace ends and the name begins. */
-export function splitLeaseKey(key: string): { namespace: string; name: string } {
-  const slash = key.indexOf('/');
-  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-}
-
 export function checkTexts(option: 'labels' | 'annotations', texts: unknown): void {
   if (texts === undefined) return;
   if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) {

@@ -1,9 +1,8 @@
 // What a contender that did not get the lease is told: who holds it, with which token, until when.
 
 import { LeaseError, type LeaseErrorCode } from './errors.ts';
-import { isoTime, type LeaseRecord } from './lease.ts';
+import { splitLeaseKey, isoTime, type LeaseRecord } from './lease.ts';
 import type { Waiting } from './answers.ts';
-import { splitLeaseKey } from './options.ts';
 
 /** What a handler returns that did not run. */
 export interface Skipped {

@@ -12,6 +12,9 @@ export const LONGEST_DURATION_SECONDS = 366 * 86_400;
 
 export const DEFAULT_NAMESPACE = 'default';
 
+/** The lifecycle monitor's own lease, which also remembers its last pass. */
+export const MONITOR_LEASE = { namespace: 'lambda-lease', name: 'lifecycle-monitor' } as const;
+
 export const LEASE_KINDS = ['leader', 'heartbeat', 'identity'] as const;
 export type LeaseKind = (typeof LEASE_KINDS)[number];
 
@@ -35,7 +38,8 @@ export type AttributeName =
   | 'annotations'
   | 'condition'
   | 'openVerdict'
-  | 'timeToLive';
+  | 'timeToLive'
+  | 'pass';
 
 /**
  * Bytes of UTF-8 that a value may take. A write unit is 1 KB; the budgets leave room for all

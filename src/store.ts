@@ -1,6 +1,7 @@
 // The seam between the protocol and what keeps the records. Two implementations, one contract
 // suite: DynamoDB, and memory.
 
+import type { Condition } from './condition.ts';
 import type { Item } from './lease.ts';
 import type { Write } from './writes.ts';
 
@@ -15,8 +16,17 @@ export interface LeaseStore {
   write(lease: string, write: Write, call: StoreCall): Promise<WriteAnswer>;
 }
 
+/** What keeping watch over all leases needs besides. */
+export interface WatchableStore extends LeaseStore {
+  /** Deletes the item if the condition holds. An absent item never satisfies a condition on it. */
+  remove(lease: string, condition: Condition, call: StoreCall): Promise<RemoveAnswer>;
+
+  /** One page of one segment of the table: the items in it that pass the filter. */
+  scan(call: ScanCall): Promise<ScanAnswer>;
+}
+
 /**
- * Both calls reject with a LeaseError. `store-unavailable` means that nobody can tell: the write
+ * All calls reject with a LeaseError. `store-unavailable` means that nobody can tell: the write
  * may have happened, or may still happen (L7). Every other code means that it has not.
  */
 export interface StoreCall {
@@ -37,3 +47,23 @@ export type WriteAnswer =
   | { readonly kind: 'applied'; readonly item: Item }
   /** The condition failed. The item is missing when there is no record, or the server keeps it. */
   | { readonly kind: 'refused'; readonly item: Item | undefined };
+
+export type RemoveAnswer =
+  { readonly kind: 'applied' } | { readonly kind: 'refused'; readonly item: Item | undefined };
+
+export interface ScanCall extends StoreCall {
+  /** Evaluated in the server: what it drops is paid for, but not sent. */
+  readonly filter: Condition;
+  readonly segment: number;
+  readonly segments: number;
+  /** Where the last page ended. */
+  readonly after?: string | undefined;
+}
+
+export interface ScanAnswer {
+  readonly items: readonly Item[];
+  /** Undefined after the last page. */
+  readonly after: string | undefined;
+  /** How many items were looked at. */
+  readonly scanned: number;
+}

@@ -4,18 +4,9 @@
 // it, a user's and a newer version's too. Every effect is a plain value but one: the count that
 // goes up by one wherever it stands.
 
+import type { Condition } from './condition.ts';
 import { isoTime, type LeaseRecord, type Value } from './lease.ts';
 import type { AttributeName, LeaseKind } from './schema.ts';
-
-export type Condition =
-  | { readonly absent: AttributeName }
-  | { readonly equals: readonly [AttributeName, Value] }
-  /** False when the attribute is absent or no number. */
-  | { readonly below: readonly [AttributeName, number] }
-  | { readonly isNumber: AttributeName }
-  | { readonly not: Condition }
-  | { readonly all: readonly Condition[] }
-  | { readonly any: readonly Condition[] };
 
 /** The attribute's value plus one, or `from` plus one where there is none. */
 export interface Increment {
@@ -116,7 +107,11 @@ function mayTake(takeable: Takeable, nowMs: number): Condition {
     return { any: [VACANT, { below: ['expireTime', nowMs] }] };
   }
   if (takeable === 'vacant') return { all: [VACANT, { absent: 'notBefore' }] };
-  const { version, raw } = takeable.asRead;
+  return unchanged(takeable.asRead);
+}
+
+/** V: the record is still the one that was read. */
+export function unchanged({ version, raw }: LeaseRecord): Condition {
   if (version !== undefined) return { equals: ['version', { N: String(version) }] };
   return {
     all: [{ absent: 'version' }, asRead('holderIdentity', raw), asRead('renewTime', raw)],
@@ -143,7 +138,7 @@ function heldAt(holderIdentity: string, version: number): Condition {
   };
 }
 
-function asRead(name: AttributeName, raw: LeaseRecord['raw']): Condition {
+export function asRead(name: AttributeName, raw: LeaseRecord['raw']): Condition {
   const value = raw[name];
   return value === undefined ? { absent: name } : { equals: [name, value] };
 }

@@ -1,0 +1,65 @@
+// What the lifecycle monitor tells the world. An event is recorded in its lease's item before it
+// is published and cleared after: it arrives at least once, with the same id each time.
+
+import { splitLeaseKey, type LeaseRecord } from './lease.ts';
+import { eventId, type EventType, type PendingEvent, type Verdict } from './verdict.ts';
+
+export const EVENT_SOURCE = 'lambda-lease';
+
+export const DETAIL_TYPES = {
+  NotReady: 'Lease Not Ready',
+  Ready: 'Lease Ready',
+  Evicted: 'Lease Evicted',
+  LeaderChanged: 'Leader Changed',
+  ScheduleMissed: 'Schedule Missed',
+} as const satisfies Record<EventType, string>;
+
+export interface LeaseEvent {
+  readonly detailType: (typeof DETAIL_TYPES)[EventType];
+  readonly timeMs: number;
+  readonly detail: {
+    /** The same for every publication of one event; consumers drop what they have seen. */
+    readonly metadata: { readonly id: string; readonly version: '1' };
+    readonly data: {
+      readonly lease: string;
+      readonly namespace: string;
+      readonly name: string;
+      readonly kind: string | undefined;
+      readonly holderIdentity: string | undefined;
+      readonly fencingToken: number;
+      readonly status: Verdict['status'];
+      readonly reason: string | undefined;
+      readonly renewTime: string | undefined;
+      /** Where the holder's logs are, as it said itself. */
+      readonly annotations: Readonly<Record<string, string>>;
+      readonly labels: Readonly<Record<string, string>>;
+    };
+  };
+}
+
+/** Takes events, and tells for each whether it has been accepted. Does not reject. */
+export interface EventSink {
+  publish(events: readonly LeaseEvent[]): Promise<readonly boolean[]>;
+}
+
+export function makeEvent(record: LeaseRecord, verdict: Verdict, event: PendingEvent): LeaseEvent {
+  return {
+    detailType: DETAIL_TYPES[event.type],
+    timeMs: event.atMs,
+    detail: {
+      metadata: { id: eventId(record, verdict), version: '1' },
+      data: {
+        lease: record.lease,
+        ...splitLeaseKey(record.lease),
+        kind: record.kind,
+        holderIdentity: event.holderIdentity,
+        fencingToken: record.leaseTransitions,
+        status: verdict.status,
+        reason: verdict.reason,
+        renewTime: record.renewTime,
+        annotations: record.annotations,
+        labels: record.labels,
+      },
+    },
+  };
+}

@@ -1,0 +1,121 @@
+// What the lifecycle monitor asks of the table, as data: which records it needs to look at, and its
+// four writes. None of them can make a live holder lose a race: a verdict leaves the version alone,
+// and an eviction is conditional on the version that was judged (L1).
+
+import type { Condition } from './condition.ts';
+import { isoTime, type LeaseRecord } from './lease.ts';
+import { isOpen, writeVerdict, type Verdict } from './verdict.ts';
+import { asRead, unchanged, type Write } from './writes.ts';
+
+/** A renewTime so far ahead of the monitor's clock lies in the future. */
+const FUTURE_MS = 5_000;
+
+/**
+ * The records in which something may have to be done. Evaluated in the server; filters know no
+ * arithmetic, so grace and toleration are left to the verdict.
+ */
+export function suspects(nowMs: number, retentionMs: number): Condition {
+  const held: Condition = { not: { absent: 'holderIdentity' } };
+  const evictedAsItIs: Condition = {
+    all: [
+      { equals: ['condition.status', { S: 'Evicted' }] },
+      { same: ['condition.seen', 'version'] },
+      { absent: 'condition.event' },
+    ],
+  };
+  return {
+    any: [
+      {
+        all: [
+          { not: evictedAsItIs },
+          {
+            any: [
+              { all: [held, { below: ['expireTime', nowMs] }] },
+              { all: [held, { not: { isNumber: 'expireTime' } }] },
+              { all: [held, { after: ['renewTime', isoTime(nowMs + FUTURE_MS)] }] },
+              { not: { absent: 'openVerdict' } },
+              {
+                all: [
+                  held,
+                  { equals: ['kind', { S: 'leader' }] },
+                  { not: { same: ['leaseTransitions', 'condition.token'] } },
+                ],
+              },
+            ],
+          },
+        ],
+      },
+      {
+        all: [
+          { below: ['dueTime', nowMs] },
+          { absent: 'suspended' },
+          { not: { same: ['dueTime', 'condition.missed'] } },
+        ],
+      },
+      // Evicted heartbeats and identities that have been kept long enough.
+      {
+        all: [
+          evictedAsItIs,
+          { not: { equals: ['kind', { S: 'leader' }] } },
+          { below: ['condition.since', nowMs - retentionMs] },
+        ],
+      },
+    ],
+  };
+}
+
+/** The heartbeats of a zone that count for its state: all that are held and not evicted. */
+export function heartbeatsOfZones(): Condition {
+  return {
+    all: [
+      { equals: ['kind', { S: 'heartbeat' }] },
+      { not: { absent: 'holderIdentity' } },
+      { not: { equals: ['condition.status', { S: 'Evicted' }] } },
+    ],
+  };
+}
+
+export function flag(judged: LeaseRecord, verdict: Verdict): Write {
+  return {
+    condition: { all: [unchanged(judged), asRead('condition', judged.raw)] },
+    ...stored(verdict),
+  };
+}
+
+/** A leader's lease is vacated and keeps its token (L2); of the others, the verdict is enough. */
+export function evict(judged: LeaseRecord, verdict: Verdict, nowMs: number): Write {
+  const write = flag(judged, verdict);
+  if (judged.kind === 'heartbeat' || judged.kind === 'identity') return write;
+  return {
+    condition: write.condition,
+    set: { ...write.set, version: { incrementFrom: nowMs } },
+    remove: [...write.remove, 'holderIdentity', 'expireTime'],
+  };
+}
+
+/** The record may have moved on since; the verdict has not. */
+export function published(judged: LeaseRecord, verdict: Verdict): Write {
+  return {
+    condition: asRead('condition', judged.raw),
+    ...stored({ ...verdict, event: undefined }),
+  };
+}
+
+/** Conditional on what was judged: a renewal between the read and the delete survives. */
+export function collect(judged: LeaseRecord): Condition {
+  return {
+    all: [
+      unchanged(judged),
+      asRead('condition', judged.raw),
+      { not: { equals: ['kind', { S: 'leader' }] } },
+      { not: { absent: 'kind' } },
+    ],
+  };
+}
+
+function stored(verdict: Verdict): Pick<Write, 'set' | 'remove'> {
+  const condition = writeVerdict(verdict);
+  return isOpen(verdict)
+    ? { set: { condition, openVerdict: { N: String(verdict.sinceMs) } }, remove: [] }
+    : { set: { condition }, remove: ['openVerdict'] };
+}
