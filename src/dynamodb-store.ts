@@ -169,16 +169,19 @@ function expressions(write: Write) {
   };
   const number = (literal: number) => value({ N: String(literal) });
 
-  const condition = (part: Condition): string => {
+  // Parentheses only where they change something: some servers take long over nested ones.
+  const condition = (part: Condition, within?: 'all' | 'any' | 'not'): string => {
     if ('absent' in part) return `attribute_not_exists(${name(part.absent)})`;
     if ('equals' in part) return `${name(part.equals[0])} = ${value(part.equals[1])}`;
     if ('below' in part) return `${name(part.below[0])} < ${number(part.below[1])}`;
     if ('isNumber' in part) {
       return `attribute_type(${name(part.isNumber)}, ${value({ S: 'N' })})`;
     }
-    if ('not' in part) return `(NOT ${condition(part.not)})`;
-    const [parts, operator] = 'all' in part ? [part.all, ' AND '] : [part.any, ' OR '];
-    return `(${parts.map(condition).join(operator)})`;
+    if ('not' in part) return `(NOT ${condition(part.not, 'not')})`;
+    const [kind, parts, operator] =
+      'all' in part ? (['all', part.all, ' AND '] as const) : (['any', part.any, ' OR '] as const);
+    const joined = parts.map((each) => condition(each, kind)).join(operator);
+    return within === undefined || within === kind ? joined : `(${joined})`;
   };
   const effect = ([attribute, set]: [string, Value | Increment]) => {
     const target = name(attribute);
