@@ -5,9 +5,18 @@ import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { readEnvironment } from './environment.ts';
 import { LeaseError } from './errors.ts';
-import { Holding, type Lease } from './holding.ts';
+import { Holding, pretendedLease, type Lease } from './holding.ts';
 import type { AcquireAnswer } from './answers.ts';
-import { checkNames, milliseconds, resolveTiming, seconds, type TimingOptions } from './options.ts';
+import {
+  checkNames,
+  invalid,
+  leaseKey,
+  milliseconds,
+  resolveTiming,
+  seconds,
+  show,
+  type TimingOptions,
+} from './options.ts';
 import { refusalError } from './refusal.ts';
 import {
   checkCommonOptions,
@@ -56,11 +65,17 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
   const maxWaitSeconds =
     options.maxWaitSeconds === 0 ? undefined : seconds(options, 'maxWaitSeconds');
   const maxHoldSeconds = seconds(options, 'maxHoldSeconds');
+  const { signal } = options;
+  if (signal !== undefined && !((signal as unknown) instanceof AbortSignal)) {
+    throw invalid(`signal is ${show(signal)}; it must be an AbortSignal.`);
+  }
   const environment = readEnvironment();
+  const key = leaseKey(options.name, options.namespace, environment);
+  if (environment.disabled) return pretendedLease(key);
   const world = makeWorld(options, environment);
   const lock = makeLock({ name: options.name, options, environment, ...timing }, world);
   const termsAt = () => timing;
-  const stopped = options.signal ?? new AbortController().signal;
+  const stopped = signal ?? new AbortController().signal;
 
   let answer: AcquireAnswer | { readonly kind: 'aborted' };
   let refused: AcquireAnswer | undefined;
@@ -85,7 +100,7 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
   if (answer.kind === 'acquired') {
     const { tenure } = answer;
     if (stopped.aborted) {
-      await lock.release(tenure, 'stopped', 2 * timing.requestTimeoutMs);
+      await lock.release(tenure, 'stopped');
     } else {
       const holding = new Holding(lock, tenure, {
         ...world,

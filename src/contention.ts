@@ -35,7 +35,7 @@ export type ContentionAnswer = AcquireAnswer | { readonly kind: 'aborted' };
 const SPREAD_MS = 20;
 
 export async function contend(lock: Lock, options: ContentionOptions): Promise<ContentionAnswer> {
-  const { random, retryPeriodMs, termsAt, signal } = options;
+  const { random, termsAt, signal } = options;
   /** Whether a takeover was lost to a rival: then many may stand by, and all of them know. */
   let rivals = false;
   for (;;) {
@@ -43,7 +43,7 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
     const answer = await lock.tryAcquire(termsAt);
     if (answer.kind === 'acquired') {
       if (!isAborted(signal)) return answer;
-      await lock.release(answer.tenure, 'stopped', 2 * retryPeriodMs);
+      await lock.release(answer.tenure, 'stopped');
       return { kind: 'aborted' };
     }
     if (answer.kind === 'failed') {

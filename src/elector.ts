@@ -90,7 +90,8 @@ export class LeaderElector {
   #reportedLeader: string | undefined;
   #leaderSeenAtMs: number;
   #startedAtMs: number;
-  #unsettledWork = false;
+  /** Work that has outlived its tenure, until it settles. */
+  #unsettledWork: Promise<void> | undefined;
   #lastFailure: unknown;
 
   /** @throws LeaseError `invalid-configuration` for options that cannot work. Sends nothing. */
@@ -116,18 +117,19 @@ export class LeaderElector {
    * Contends for the lease and leads while it is held, again and again until `signal` aborts.
    *
    * @throws LeaseError what no retry mends (a missing table or permission, a corrupt record),
-   * unless the store has answered before; then it is reported and tried again.
+   * unless a usable record has been seen before; then it is reported and tried again.
    */
   async run({ signal, once = false }: RunOptions = {}): Promise<void> {
     if (this.#options.onStartedLeading === undefined) {
       throw invalid('onStartedLeading is missing: to follow the leader only, call observe().');
     }
     await this.#exclusively(signal, async (stopped) => {
+      await this.#outwait(stopped);
       while (!stopped.aborted) {
         const answer = await this.#contend(stopped);
         if (answer.kind === 'aborted') return;
         if (answer.kind === 'failed') {
-          if (this.#lock.lastAnswerAtMs === undefined) throw answer.error;
+          if (this.#lock.seen === undefined) throw answer.error;
           this.#report(answer.error);
           await this.#pause(stopped);
         } else if (answer.kind === 'acquired') {
@@ -145,8 +147,7 @@ export class LeaderElector {
       while (!stopped.aborted) {
         const seen = await this.#lock.look();
         if (seen.kind === 'seen') this.#saw(seen.record, seen.decision.kind === 'take');
-        else if (isPermanent(seen.error) && this.#lock.lastAnswerAtMs === undefined)
-          throw seen.error;
+        else if (isPermanent(seen.error) && this.#lock.seen === undefined) throw seen.error;
         else this.#report(seen.error);
         await this.#pause(stopped);
       }
@@ -184,7 +185,7 @@ export class LeaderElector {
       sinceContactMs: now - (this.#lock.lastAnswerAtMs ?? this.#startedAtMs),
       sinceLeaderMs: this.getLeader() === undefined ? now - this.#leaderSeenAtMs : 0,
       renewalOverdueMs: this.#holding?.overdueMs() ?? 0,
-      unsettledWork: this.#unsettledWork,
+      unsettledWork: this.#unsettledWork !== undefined,
       clock: this.#options.trustClocks === false ? { kind: 'checked' } : this.#lock.clockStatus,
       lastFailure: this.#lastFailure,
     });
@@ -233,8 +234,10 @@ export class LeaderElector {
     stopped.addEventListener('abort', stop);
     if (stopped.aborted) stop();
 
+    // A stop that came meanwhile, in onNewLeader say, leaves nothing to start.
+    const started = !holding.lease.signal.aborted;
     let failure: { readonly error: unknown } | undefined;
-    const work = this.#startWork(holding.lease).then(
+    const work = (started ? this.#startWork(holding.lease) : Promise.resolve()).then(
       () => holding.workSettled('completed'),
       (error: unknown) => {
         failure = { error };
@@ -246,9 +249,15 @@ export class LeaderElector {
     this.#leaderSeenAtMs = this.#nowMs();
     // An elector keeps no lease between tenures.
     const reason = conclusion.reason === 'kept' ? 'completed' : conclusion.reason;
-    this.#call(() => this.#options.onStoppedLeading?.(reason));
-    if (failure !== undefined && !once) this.#report(failure.error, true);
-    if (!conclusion.workSettled) await this.#outwait(work, stopped);
+    if (started) void this.#call(() => this.#options.onStoppedLeading?.(reason));
+    if (conclusion.workSettled) {
+      if (failure !== undefined && !once) this.#report(failure.error, true);
+    } else {
+      this.#outlived(work, () => {
+        if (failure !== undefined && (!once || stopped.aborted)) this.#report(failure.error, true);
+      });
+      await this.#outwait(stopped);
+    }
     this.#holding = undefined;
     this.#tenure = undefined;
     if (conclusion.released) this.#leader = undefined;
@@ -281,9 +290,11 @@ export class LeaderElector {
     await this.#options.onStartedLeading?.(lease);
   }
 
-  /** Two tenures' work in one process would be two leaders. */
-  async #outwait(work: Promise<void>, stopped: AbortSignal): Promise<void> {
-    this.#unsettledWork = true;
+  #outlived(work: Promise<void>, onSettled: () => void): void {
+    this.#unsettledWork = work.then(() => {
+      this.#unsettledWork = undefined;
+      onSettled();
+    });
     this.#report(
       new LeaseError(
         'lease-stopped',
@@ -291,10 +302,14 @@ export class LeaderElector {
           'process does not contend again until that work has settled.',
       ),
     );
+  }
+
+  /** Two tenures' work in one process would be two leaders: waits for that of the last one. */
+  async #outwait(stopped: AbortSignal): Promise<void> {
+    if (this.#unsettledWork === undefined) return;
     const over = new AbortController();
-    void work.then(() => over.abort());
+    void this.#unsettledWork.then(() => over.abort());
     await sleep(this.#world.clock, Infinity, AbortSignal.any([over.signal, stopped]));
-    this.#unsettledWork = !over.signal.aborted;
   }
 
   /** Between two tenures: others shall have their turn, and work that fails at once its rest. */
@@ -327,7 +342,7 @@ export class LeaderElector {
     this.#leaderSeenAtMs = this.#nowMs();
     if (holderIdentity === this.#reportedLeader) return;
     this.#reportedLeader = holderIdentity;
-    this.#call(() => this.#options.onNewLeader?.(holderIdentity));
+    void this.#call(() => this.#options.onNewLeader?.(holderIdentity));
   }
 
   #report(error: unknown, failed = false): void {
@@ -336,16 +351,22 @@ export class LeaderElector {
       lease: this.#lock.lease,
       error: describeError(error),
     });
+    void this.#notify(error);
+  }
+
+  async #notify(error: unknown): Promise<void> {
+    const onError: ((error: unknown) => unknown) | undefined = this.#options.onError;
     try {
-      this.#options.onError?.(error);
+      await onError?.(error);
     } catch (thrown) {
       this.#world.logger.error('onError threw.', { error: describeError(thrown) });
     }
   }
 
-  #call(callback: () => void): void {
+  /** Nobody waits for a callback. One that is async may reject, and no process shall die of it. */
+  async #call(callback: () => unknown): Promise<void> {
     try {
-      callback();
+      await callback();
     } catch (error) {
       this.#report(error);
     }

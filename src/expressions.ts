@@ -35,7 +35,8 @@ class Expressions {
     return this.value({ N: String(literal) });
   }
 
-  condition(part: Condition): string {
+  /** Parentheses only where they change something: some servers take long over nested ones. */
+  condition(part: Condition, within?: 'all' | 'any' | 'not'): string {
     if ('absent' in part) return `attribute_not_exists(${this.path(part.absent)})`;
     if ('equals' in part) return `${this.path(part.equals[0])} = ${this.value(part.equals[1])}`;
     if ('same' in part) return `${this.path(part.same[0])} = ${this.path(part.same[1])}`;
@@ -44,9 +45,11 @@ class Expressions {
     if ('isNumber' in part) {
       return `attribute_type(${this.path(part.isNumber)}, ${this.value({ S: 'N' })})`;
     }
-    if ('not' in part) return `(NOT ${this.condition(part.not)})`;
-    const [parts, operator] = 'all' in part ? [part.all, ' AND '] : [part.any, ' OR '];
-    return `(${parts.map((inner) => this.condition(inner)).join(operator)})`;
+    if ('not' in part) return `(NOT ${this.condition(part.not, 'not')})`;
+    const [kind, parts, operator] =
+      'all' in part ? (['all', part.all, ' AND '] as const) : (['any', part.any, ' OR '] as const);
+    const joined = parts.map((each) => this.condition(each, kind)).join(operator);
+    return within === undefined || within === kind ? joined : `(${joined})`;
   }
 
   effect(attribute: Path, set: Value | Increment): string {

@@ -43,6 +43,8 @@ export function holderAnnotations(
             lambda.logGroupName === usualLogGroup
               ? ''
               : clip(lambda.logGroupName ?? '', room.logGroup),
+          // Once more: the user's value wins wherever it stands.
+          ...own,
         };
   return fit(wanted, BYTE_BUDGET.annotations);
 }

@@ -352,3 +352,18 @@ export class Holding {
 function isAborted(signal: AbortSignal): boolean {
   return Reflect.get(AbortSignal.prototype, 'aborted', signal);
 }
+
+/** For `LEASE_DISABLED`: everybody holds everything. */
+export function pretendedLease(key: string): Lease {
+  const release = () => Promise.resolve();
+  return {
+    ...splitLeaseKey(key),
+    holderIdentity: 'LEASE_DISABLED',
+    fencingToken: 0,
+    signal: new AbortController().signal,
+    isHeld: () => true,
+    remainingMs: () => Infinity,
+    release,
+    [Symbol.asyncDispose]: release,
+  };
+}

@@ -13,9 +13,14 @@ export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
 export type { Health } from './health.ts';
 export type { Lease } from './holding.ts';
-export type { LambdaContext } from './invocation-options.ts';
+export type { LambdaContext, WhenHeld } from './invocation-options.ts';
 export type { LeaseRecord } from './lease.ts';
 export { isSkipped, type Skipped } from './refusal.ts';
 export type { LeaseStore } from './store.ts';
 export type { EndReason } from './tenure.ts';
-export { withLease, type WithLeaseContext, type WithLeaseOptions } from './with-lease.ts';
+export {
+  withLease,
+  type WithLeaseContext,
+  type WithLeaseOptions,
+  type WithLeaseResult,
+} from './with-lease.ts';

@@ -5,11 +5,13 @@
 import { readEnvironment } from './environment.ts';
 import { LeaseError } from './errors.ts';
 import {
+  checkFlag,
   invalid,
   leaseKey,
   milliseconds,
   resolveTiming,
   seconds,
+  show,
   type Timing,
   type TimingOptions,
 } from './options.ts';
@@ -22,6 +24,8 @@ export interface LambdaContext {
   readonly awsRequestId?: string;
   getRemainingTimeInMillis(): number;
 }
+
+export type WhenHeld = 'skip' | 'throw' | 'wait';
 
 export interface InvocationOptions<TEvent, TContext> extends CommonOptions, TimingOptions {
   /** The lease's name, or a function that tells it. There is no default. */
@@ -37,7 +41,7 @@ export interface InvocationOptions<TEvent, TContext> extends CommonOptions, Timi
    * What to do when another holds the lease. `skip` (the default) returns a `Skipped` instead of
    * running the handler, `throw` throws a LeaseError, `wait` stands by for it.
    */
-  readonly whenHeld?: 'skip' | 'throw' | 'wait';
+  readonly whenHeld?: WhenHeld;
   /**
    * How long `wait` waits before it throws. Default: half of the invocation's remaining time; at
    * most nine tenths of it.
@@ -69,6 +73,8 @@ export const INVOCATION_OPTIONS = [
 const DEFAULT_TOLERANCE_SECONDS = 5;
 const REQUEST_TIMEOUT_MS = 3_000;
 const RETRY_PERIOD_MS = 2_000;
+/** Of a lease without a duration, where the invocation's end ends no work. */
+const RENEW_DEADLINE_SECONDS = 10;
 
 /** @throws LeaseError `invalid-configuration` for options that cannot work. */
 export function checkInvocationOptions<TEvent, TContext>(
@@ -76,7 +82,8 @@ export function checkInvocationOptions<TEvent, TContext>(
 ): void {
   checkCommonOptions(options);
   const { name, leaseDurationSeconds, whenHeld, sticky } = options;
-  if (typeof name !== 'function') leaseKey(name, options.namespace ?? 'x', readEnvironment());
+  leaseKey(typeof name === 'function' ? 'x' : name, options.namespace, readEnvironment());
+  checkFlag('sticky', sticky);
   seconds(options, 'toleranceSeconds');
   seconds(options, 'maxWaitSeconds');
   seconds(options, 'maxHoldSeconds');
@@ -100,7 +107,10 @@ export function checkInvocationOptions<TEvent, TContext>(
     }
   }
   if (whenHeld !== undefined && !['skip', 'throw', 'wait'].includes(whenHeld)) {
-    throw invalid(`whenHeld is "${whenHeld}"; it must be "skip", "throw" or "wait".`);
+    throw invalid(`whenHeld is ${show(whenHeld)}; it must be "skip", "throw" or "wait".`);
+  }
+  if (options.maxWaitSeconds !== undefined && whenHeld !== 'wait') {
+    throw invalid('maxWaitSeconds needs whenHeld to be "wait".');
   }
 }
 
@@ -152,10 +162,17 @@ export function planOf(
   timeline: Timeline,
   enforced: boolean,
 ): Plan {
-  if (options.leaseDurationSeconds !== undefined || !enforced) {
+  const { leaseDurationSeconds, toleranceSeconds = DEFAULT_TOLERANCE_SECONDS } = options;
+  if (leaseDurationSeconds !== undefined) {
     return renewedPlan(options, enforced && options.sticky !== true ? deadlineMs : Infinity);
   }
-  const toleranceMs = milliseconds(options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS);
+  if (!enforced) {
+    const renewDeadlineSeconds = RENEW_DEADLINE_SECONDS;
+    const duration = renewDeadlineSeconds + toleranceSeconds;
+    const timing = { ...options, leaseDurationSeconds: duration, renewDeadlineSeconds };
+    return renewedPlan(timing, Infinity);
+  }
+  const toleranceMs = milliseconds(toleranceSeconds);
   const termsAt: TermsAt = (now) => {
     const renewDeadlineMs = Math.max(0, deadlineMs - now.elapsedMs);
     return { renewDeadlineMs, leaseDurationMs: Math.round(renewDeadlineMs + toleranceMs) };

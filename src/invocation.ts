@@ -8,7 +8,7 @@ import { splitLeaseKey } from './lease.ts';
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { readEnvironment, type Environment } from './environment.ts';
-import { Holding, type Lease } from './holding.ts';
+import { Holding, pretendedLease, type Lease } from './holding.ts';
 import {
   checkInvocationOptions,
   deadlineOf,
@@ -17,6 +17,7 @@ import {
   type InvocationOptions,
   type LambdaContext,
   type Plan,
+  type WhenHeld,
 } from './invocation-options.ts';
 import type { AcquireAnswer } from './answers.ts';
 import type { Lock } from './lock.ts';
@@ -114,7 +115,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
   async #acquire(
     lock: Lock,
     { world, plan, deadlineMs }: Invocation,
-    whenHeld: 'skip' | 'throw' | 'wait',
+    whenHeld: WhenHeld,
   ): Promise<AcquireAnswer> {
     if (whenHeld !== 'wait') return lock.tryAcquire(plan.termsAt);
 
@@ -237,21 +238,11 @@ interface Invocation {
   readonly environment: Environment;
 }
 
-/** `LEASE_DISABLED`: everybody holds everything, and nothing is sent. */
+/** `LEASE_DISABLED`: nothing is sent. */
 function disabled(key: string): OpenInvocation {
-  const release = () => Promise.resolve();
   return {
-    lease: {
-      ...splitLeaseKey(key),
-      holderIdentity: 'LEASE_DISABLED',
-      fencingToken: 0,
-      signal: new AbortController().signal,
-      isHeld: () => true,
-      remainingMs: () => Infinity,
-      release,
-      [Symbol.asyncDispose]: release,
-    },
-    settle: release,
+    lease: pretendedLease(key),
+    settle: () => Promise.resolve(),
     abandon: () => undefined,
   };
 }

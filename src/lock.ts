@@ -38,7 +38,7 @@ export class Lock {
   #sighting: Sighting | undefined;
   /** The identity that is trying, kept while a write of it may still be applied (L7). */
   #candidacy: Attempts | undefined;
-  /** An identity that is over, but that the record may still name. */
+  /** The last identity that is over. The record may still name it, or again: by a late write. */
   #departed: string | undefined;
   #knownTransitions = 0;
 
@@ -67,7 +67,10 @@ export class Lock {
   async look(): Promise<LookAnswer> {
     try {
       const record = this.#see(await this.#access.read(false));
-      return { kind: 'seen', record, decision: this.#decide() };
+      const decision: Decision = this.#isLate(record)
+        ? { kind: 'take', how: 'asRead' }
+        : this.#decide();
+      return { kind: 'seen', record, decision };
     } catch (error) {
       return failed(error);
     }
@@ -89,7 +92,10 @@ export class Lock {
   async #contend(termsAt: TermsAt): Promise<AcquireAnswer> {
     // Stamps of one identity never go back. Those of an earlier attempt, by a clock that has been
     // set back since, are not for a new acquisition.
-    if (this.#candidacy?.aheadOfWallClock === true) this.#candidacy = undefined;
+    if (this.#candidacy?.aheadOfWallClock === true) {
+      this.#departed = this.#candidacy.holderIdentity;
+      this.#candidacy = undefined;
+    }
     const candidacy = (this.#candidacy ??= new Attempts(
       this.#options.newIdentity(),
       this.#world.timeline,
@@ -111,7 +117,7 @@ export class Lock {
         if (unanswered === 1) continue;
         return this.#recover(candidacy, answer.error, termsAt);
       }
-      candidacy.refused(attempt);
+      candidacy.refused(attempt, answer.record);
       const record = this.#see(answer.record);
       if (record.holderIdentity === candidacy.holderIdentity) {
         return this.#begin(candidacy, record, termsAt);
@@ -124,8 +130,8 @@ export class Lock {
       const decision = this.#decide();
       if (decision.kind === 'wait') {
         waiting = decision;
-        // A slow answer proves nothing about the clock: ask again.
-        if (decision.because === 'clock unchecked') continue;
+        // A slow answer proves nothing about the clock: ask again. A wrong one stays wrong.
+        if (decision.because === 'clock unchecked' && this.clockStatus.kind !== 'wrong') continue;
         return this.#refused(record, decision, looksFree);
       }
       takeable = decision.how === 'asRead' ? { asRead: record } : decision.how;
@@ -183,7 +189,7 @@ export class Lock {
         error = answer.error;
         continue;
       }
-      if (answer.kind === 'refused') candidacy.refused(attempt);
+      if (answer.kind === 'refused') candidacy.refused(attempt, answer.record);
       if (answer.record?.holderIdentity !== candidacy.holderIdentity) {
         return this.#refused(this.#see(answer.record), HELD, true);
       }
@@ -204,11 +210,7 @@ export class Lock {
   }
 
   async #undo(candidacy: Attempts, record: LeaseRecord, error: LeaseError): Promise<AcquireAnswer> {
-    await this.#vacate(
-      candidacy.holderIdentity,
-      record.version ?? 0,
-      2 * this.#options.requestTimeoutMs,
-    );
+    await this.#vacate(candidacy.holderIdentity, record.version ?? 0);
     return { kind: 'failed', error };
   }
 
@@ -224,8 +226,8 @@ export class Lock {
         Math.min(this.#options.requestTimeoutMs, leftMs),
       );
       if (answer.kind === 'failed') return { kind: 'unknown', error: answer.error };
-      if (answer.kind === 'refused') tenure.attempts.refused(attempt);
       const { record } = answer;
+      if (answer.kind === 'refused') tenure.attempts.refused(attempt, record);
       // Also what ends the tenure is remembered: its token, and whose lease it is now.
       if (record !== undefined) this.#see(record);
       const over = whyOver(tenure, record);
@@ -234,7 +236,7 @@ export class Lock {
         break;
       }
       tenure.confirm(record);
-      if (answer.kind === 'applied') {
+      if (answer.kind === 'applied' || tenure.believed === attempt) {
         return tenure.isHeld() ? { kind: 'renewed', record } : lost(tenure);
       }
       adopted = record;
@@ -244,16 +246,31 @@ export class Lock {
   }
 
   /**
-   * Ends the tenure, then vacates its record within `withinMs`. Ends it first: from the moment
-   * that the write is sent, others may start (L4).
+   * Ends the tenure, then vacates its record within `withinMs`, by default twice a request's
+   * time-out. Ends it first: from the moment that the write is sent, others may start (L4).
    */
-  async release(tenure: Tenure, reason: EndReason, withinMs: number): Promise<ReleaseAnswer> {
+  async release(tenure: Tenure, reason: EndReason, withinMs?: number): Promise<ReleaseAnswer> {
     tenure.end(reason);
     return this.#vacate(tenure.holderIdentity, tenure.version, withinMs);
   }
 
+  /**
+   * Whether the record names us by a write that nobody waited for any more (L7). Nobody has to
+   * wait for that to expire: the next attempt adopts it, or undoes it.
+   */
+  #isLate({ holderIdentity }: LeaseRecord): boolean {
+    return (
+      holderIdentity !== undefined &&
+      [this.#candidacy?.holderIdentity, this.#departed].includes(holderIdentity)
+    );
+  }
+
   /** Conditional on identity and version: arriving late, it empties nobody else's lease. */
-  async #vacate(identity: string, knownVersion: number, withinMs: number): Promise<ReleaseAnswer> {
+  async #vacate(
+    identity: string,
+    knownVersion: number,
+    withinMs = 2 * this.#options.requestTimeoutMs,
+  ): Promise<ReleaseAnswer> {
     this.#departed = identity;
     let version = knownVersion;
     let error = new LeaseError('store-unavailable', `Lease "${this.lease}" was not released.`);
@@ -271,7 +288,6 @@ export class Lock {
       }
       if (answer.kind === 'applied' || answer.record?.holderIdentity !== identity) {
         if (answer.record !== undefined) this.#see(answer.record);
-        this.#departed = undefined;
         return { kind: 'released' };
       }
       // A renewal of ours that nobody answered was applied after all.

@@ -5,10 +5,12 @@
 //
 // The type is structural and imports nothing from middy: it fits middy 5, 6 and 7.
 
+import { readEnvironment } from './environment.ts';
+import { isLeaseError } from './errors.ts';
 import type { Lease } from './holding.ts';
 import type { InvocationOptions, LambdaContext } from './invocation-options.ts';
 import { InvocationLeases, type OpenInvocation } from './invocation.ts';
-import { invalid } from './options.ts';
+import { checkFilled, invalid, show } from './options.ts';
 import { provide } from './with-lease.ts';
 
 export interface LeaderElectionOptions<
@@ -23,6 +25,24 @@ export interface LeaderElectionOptions<
    * middy's early time-out is still running when middy says that it is over.
    */
   readonly timeoutEarlyInMillis?: number;
+}
+
+/**
+ * Lambda's context with all that middy's types ask of it, so that they let ours through: what is
+ * optional there is left out.
+ */
+export interface FullLambdaContext extends LambdaContext {
+  callbackWaitsForEmptyEventLoop: boolean;
+  readonly functionName: string;
+  readonly functionVersion: string;
+  readonly invokedFunctionArn: string;
+  readonly memoryLimitInMB: string;
+  readonly awsRequestId: string;
+  readonly logGroupName: string;
+  readonly logStreamName: string;
+  done(error?: Error, result?: unknown): void;
+  fail(error: Error | string): void;
+  succeed(result: unknown, object?: unknown): void;
 }
 
 /** What is needed of middy's request. */
@@ -52,23 +72,25 @@ export interface LeaderElectionMiddleware<
  */
 export function leaderElection<
   TEvent = unknown,
-  TContext extends LambdaContext = LambdaContext,
+  TContext extends LambdaContext = FullLambdaContext,
   TKey extends string = 'lease',
 >(
   options: LeaderElectionOptions<TEvent, TContext, TKey>,
 ): LeaderElectionMiddleware<TEvent, TContext, TKey> {
-  const { timeoutEarlyInMillis = 5, contextKey = 'lease' } = options;
-  if (!Number.isFinite(timeoutEarlyInMillis) || timeoutEarlyInMillis < 0) {
-    throw invalid(
-      `timeoutEarlyInMillis is ${timeoutEarlyInMillis}; it must be a number of milliseconds.`,
-    );
-  }
   const leases = new InvocationLeases<TEvent, TContext>('leaderElection', options, [
     'contextKey',
     'timeoutEarlyInMillis',
   ]);
+  const { timeoutEarlyInMillis = 5, contextKey = 'lease' } = options;
+  checkFilled('contextKey', contextKey);
+  if (!Number.isFinite(timeoutEarlyInMillis) || timeoutEarlyInMillis < 0) {
+    throw invalid(
+      `timeoutEarlyInMillis is ${show(timeoutEarlyInMillis)}; ` +
+        'it must be a number of milliseconds, 0 or more.',
+    );
+  }
   /** By request, for one middleware serves many at once on Managed Instances. */
-  const opened = new WeakMap<object, OpenInvocation>();
+  const opened = new Map<object, OpenInvocation>();
 
   const take = (request: object): OpenInvocation | undefined => {
     const open = opened.get(request);
@@ -76,44 +98,68 @@ export function leaderElection<
     return open;
   };
 
+  /** Another middleware may have ended a request without our being told. It may be at work yet. */
+  const abandonLeftovers = () => {
+    for (const request of opened.keys()) take(request)?.abandon();
+  };
+
+  const timesOutEarly = timeoutEarlyInMillis > 0;
+  /** An early time-out may look like a handler that returned, or threw, so late. */
+  const maybeTimedOut = (context: Partial<LambdaContext>) =>
+    timesOutEarly &&
+    typeof context.getRemainingTimeInMillis === 'function' &&
+    context.getRemainingTimeInMillis() <= timeoutEarlyInMillis + 1;
+
   return {
     before: async function lambdaLeaseBefore(request) {
+      // One at a time: when this one begins, Lambda has ended those before it.
+      if (!readEnvironment().managedInstances) abandonLeftovers();
+
       const answer = await leases.open(request.event, request.context);
       if (answer.kind === 'skipped') {
         await cleanUpPowertools(request);
         return answer.result;
       }
+      const { lease } = answer.open;
       try {
-        provide(request.context, contextKey, answer.open.lease);
+        provide(request.context, contextKey, lease);
       } catch (error) {
         await answer.open.settle('failed');
         throw error;
       }
       opened.set(request, answer.open);
+      // An early time-out comes before the deadline: who has not been told by then never will be.
+      lease.signal.addEventListener('abort', () => {
+        const reason: unknown = lease.signal.reason;
+        const atDeadline = isLeaseError(reason) && reason.reason === 'deadline';
+        if (timesOutEarly && atDeadline) take(request)?.abandon();
+      });
       return undefined;
     },
 
     after: async function lambdaLeaseAfter(request) {
       const open = take(request);
       if (open === undefined) return;
-      // An early time-out with a response of its own looks like a handler that returned. It fires
-      // when no more than this is left.
-      const leftMs = request.context.getRemainingTimeInMillis();
-      if (leftMs <= timeoutEarlyInMillis + 1) open.abandon();
+      if (maybeTimedOut(request.context)) open.abandon();
       else await open.settle('completed');
     },
 
     onError: async function lambdaLeaseOnError(request) {
       const open = take(request);
       if (open === undefined) return;
-      if (isEarlyTimeout(request.error)) open.abandon();
+      if (isEarlyTimeout(request.error) || maybeTimedOut(request.context)) open.abandon();
       else await open.settle('failed');
     },
   };
 }
 
+/** Middy's own, whatever it was told to wait: other things time out with an error of that name. */
 function isEarlyTimeout(error: unknown): boolean {
-  return error instanceof Error && error.name === 'TimeoutError';
+  if (!(error instanceof Error) || error.name !== 'TimeoutError') return false;
+  const { cause } = error;
+  const by: unknown =
+    typeof cause === 'object' && cause !== null && 'package' in cause ? cause.package : undefined;
+  return by === '@middy/core';
 }
 
 /**

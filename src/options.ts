@@ -37,6 +37,7 @@ export interface Timing {
 
 const DEFAULT_LEASE_DURATION_SECONDS = 15;
 const LONGEST_REQUEST_TIMEOUT_SECONDS = 3;
+const LONGEST_SHOWN = 200;
 
 /** client-go's proportions, 15 / 10 / 2 s, where only some are given. */
 export function resolveTiming(options: TimingOptions): Timing {
@@ -66,8 +67,11 @@ export function resolveTiming(options: TimingOptions): Timing {
     retryPeriodMs: milliseconds(retryPeriod),
     requestTimeoutMs: milliseconds(requestTimeout),
   };
-  for (const [name, value] of Object.entries(timing)) {
-    if (value < 1) throw invalid(`${name.replace(/Ms$/, 'Seconds')} must be at least 0.001.`);
+  const given = { leaseDuration, renewDeadline, retryPeriod, requestTimeout };
+  for (const [name, value] of Object.entries(given)) {
+    if (milliseconds(value) < 1) {
+      throw invalid(`${name}Seconds (${value}) must be at least 0.001.`);
+    }
   }
   return { ...timing, toleranceMs: timing.leaseDurationMs - timing.renewDeadlineMs };
 }
@@ -97,7 +101,7 @@ export function milliseconds(value: number): number {
 
 /** `namespace/name`, the key of the record. There is no default name. */
 export function leaseKey(name: unknown, namespace: unknown, environment: Environment): string {
-  const space = namespace ?? environment.namespace ?? DEFAULT_NAMESPACE;
+  const space = namespace === undefined ? (environment.namespace ?? DEFAULT_NAMESPACE) : namespace;
   checkText('namespace', space);
   checkText('name', name);
   if (space.includes('/')) {
@@ -150,21 +154,51 @@ export function checkNames(what: string, options: unknown, known: readonly strin
   }
 }
 
+/** By what it can do, not by its class: a program may carry two copies of a package. */
+export function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
+  if (value === undefined) return;
+  const able = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  if (able && methods.every((name) => typeof Reflect.get(value, name) === 'function')) return;
+  const needed = `${methods.length > 1 ? 'methods' : 'method'} ${methods.join(', ')}`;
+  throw invalid(`${option} is ${show(value)}; it must have the ${needed}.`);
+}
+
+export function checkFlag(option: string, value: unknown): void {
+  if (value === undefined || typeof value === 'boolean') return;
+  throw invalid(`${option} is ${show(value)}; it must be true or false.`);
+}
+
 export function invalid(message: string): LeaseError {
   return new LeaseError('invalid-configuration', message);
 }
 
-function checkText(option: string, value: unknown): asserts value is string {
+/** Any text at all. */
+export function checkFilled(option: string, value: unknown): asserts value is string {
   if (typeof value !== 'string' || value === '') {
     throw invalid(`${option} is ${show(value)}; it must be a text of at least one character.`);
   }
+}
+
+function checkText(option: string, value: unknown): asserts value is string {
+  checkFilled(option, value);
   // Control, unassigned, private, lone surrogate and format characters, and line separators; but
-  // some scripts cannot do without the two joiners.
-  if (/(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/u.test(value) || value.trim() !== value) {
+  // some scripts cannot do without the two joiners, where they join something.
+  const unprintable = /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]|^[\u200c\u200d]+$/u;
+  if (unprintable.test(value) || value.trim() !== value) {
     throw invalid(`${option} is ${show(value)}; it must be printable, without blanks at its ends.`);
   }
 }
 
-function show(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+/** A value for a message, on one line: what cannot be seen in a text is shown by its number. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') {
+    const short = value.length > LONGEST_SHOWN ? `${value.slice(0, LONGEST_SHOWN)}…` : value;
+    return JSON.stringify(short).replace(
+      /[\p{C}\p{Zl}\p{Zp}]/gu,
+      (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+    );
+  }
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? 'an array' : 'an object';
 }

@@ -9,7 +9,15 @@ import { consoleLogger, type Environment, type Logger } from './environment.ts';
 import { holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
 import { Lock } from './lock.ts';
-import { checkTexts, invalid, leaseKey } from './options.ts';
+import {
+  checkFilled,
+  checkFlag,
+  checkMethods,
+  checkTexts,
+  invalid,
+  leaseKey,
+  show,
+} from './options.ts';
 import { systemRandom, type Random } from './random.ts';
 import type { LeaseStore } from './store.ts';
 import { Timeline } from './timeline.ts';
@@ -96,9 +104,17 @@ export function checkCommonOptions(options: CommonOptions): void {
   if (given.length > 1) {
     throw invalid(`${given.join(' and ')} exclude each other: give one of them.`);
   }
-  if (options.trustClocks !== undefined && typeof options.trustClocks !== 'boolean') {
-    throw invalid(`trustClocks is ${String(options.trustClocks)}; it must be true or false.`);
+  const { tableName, clientConfig } = options;
+  if (tableName !== undefined) checkFilled('tableName', tableName);
+  checkMethods('client', options.client, ['send']);
+  if (clientConfig !== undefined && (typeof clientConfig as unknown) !== 'object') {
+    throw invalid(`clientConfig is ${show(clientConfig)}; it must be an object.`);
   }
+  checkMethods('store', options.store, ['read', 'write']);
+  checkMethods('logger', options.logger, ['debug', 'info', 'warn', 'error']);
+  checkMethods('clock', options.clock, ['read', 'setTimer']);
+  checkMethods('random', options.random, ['fraction', 'uuid']);
+  checkFlag('trustClocks', options.trustClocks);
 }
 
 export interface LockSetup {

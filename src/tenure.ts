@@ -72,8 +72,13 @@ export class Attempts {
     return expectedMs - now.wallMs > AHEAD_MS;
   }
 
-  /** Its condition failed: it was not applied and never will be. */
-  refused(attempt: Attempt): void {
+  /**
+   * Its condition failed, so it will not be applied any more. Nor was it, unless the record says
+   * so: then what failed was the client's own retry of it.
+   */
+  refused(attempt: Attempt, record: LeaseRecord | undefined): void {
+    const mine = record?.holderIdentity === this.holderIdentity;
+    if (mine && this.thatWrote(record) === attempt) return;
     this.#sent = this.#sent.filter((sent) => sent !== attempt);
   }
 

@@ -4,22 +4,28 @@
 // whatever happens. When Lambda kills the process not even that runs: then expiry does the work.
 
 import type { Lease } from './holding.ts';
-import type { InvocationOptions, LambdaContext } from './invocation-options.ts';
+import type { InvocationOptions, LambdaContext, WhenHeld } from './invocation-options.ts';
 import { InvocationLeases } from './invocation.ts';
 import type { Skipped } from './refusal.ts';
-import { invalid } from './options.ts';
+import { checkFilled, invalid } from './options.ts';
 
 export interface WithLeaseOptions<
   TEvent,
   TContext,
   TKey extends string = 'lease',
+  TWhenHeld extends WhenHeld = WhenHeld,
 > extends InvocationOptions<TEvent, TContext> {
+  readonly whenHeld?: TWhenHeld;
   /** Under which name the handler finds its lease in the context. Default `lease`. */
   readonly contextKey?: TKey;
 }
 
 export type WithLeaseContext<TContext, TKey extends string = 'lease'> = TContext &
   Readonly<Record<TKey, Lease>>;
+
+/** What the handler returns, or a `Skipped` where that may be. */
+export type WithLeaseResult<TResult, TWhenHeld extends WhenHeld> =
+  TResult | ('skip' extends TWhenHeld ? Skipped : never);
 
 /**
  * Wraps `handler` so that it runs only while it holds the lease, one invocation at a time. When
@@ -35,19 +41,21 @@ export function withLease<
   TResult,
   TContext extends LambdaContext = LambdaContext,
   TKey extends string = 'lease',
+  TWhenHeld extends WhenHeld = WhenHeld,
 >(
-  options: WithLeaseOptions<TEvent, TContext, TKey>,
+  options: WithLeaseOptions<TEvent, TContext, TKey, TWhenHeld>,
   handler: (event: TEvent, context: WithLeaseContext<TContext, TKey>) => Promise<TResult> | TResult,
-): (event: TEvent, context: TContext) => Promise<TResult | Skipped> {
+): (event: TEvent, context: TContext) => Promise<WithLeaseResult<TResult, TWhenHeld>> {
   if (typeof handler !== 'function') {
     throw invalid('withLease needs the handler as its second argument.');
   }
   const leases = new InvocationLeases('withLease', options, ['contextKey']);
-  const contextKey = options.contextKey ?? 'lease';
+  const { contextKey = 'lease' } = options;
+  checkFilled('contextKey', contextKey);
 
   return async (event, context) => {
     const opened = await leases.open(event, context);
-    if (opened.kind === 'skipped') return opened.result;
+    if (opened.kind === 'skipped') return opened.result as WithLeaseResult<TResult, TWhenHeld>;
     const { open } = opened;
     let outcome: 'completed' | 'failed' = 'failed';
     try {

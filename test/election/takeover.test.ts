@@ -1,0 +1,136 @@
+// A holder that dies, in whatever state: its lease is taken over in time, and never before.
+
+import { describe, expect, test } from 'vitest';
+import { FakeClock } from '../../src/fake-clock.ts';
+import { MemoryStore } from '../../src/memory-store.ts';
+import type { CallKind, Fault } from '../support/scripted-store.ts';
+import { Candidate, recordIn, SECOND, untilTold } from './harness.ts';
+import { Machine } from './machine.ts';
+
+const ROUND_TRIP = 200;
+/** Each way takes half of it. */
+const network: Fault = { requestMs: ROUND_TRIP / 2, answerMs: ROUND_TRIP / 2 };
+
+function scene() {
+  const world = new FakeClock();
+  const memory = new MemoryStore();
+  const join = (name: string, offsetMs = 0) => {
+    const clock = new Machine(world, offsetMs);
+    const work = untilTold(world, 3 * SECOND);
+    const candidate = new Candidate({ clock, network: world, memory, name, work }).run();
+    candidate.store.script = () => network;
+    return { clock, candidate };
+  };
+  return { world, memory, join };
+}
+
+describe('a holder that is killed', () => {
+  test.each<[string, number, boolean, CallKind, Fault]>([
+    ['while its acquisition is on its way', 50, false, 'acquire', network],
+    ['while its acquisition is being answered', 150, false, 'acquire', network],
+    ['just after it has acquired', 201, false, 'acquire', network],
+    ['between two renewals', 3_000, false, 'renew', network],
+    ['while its renewal is on its way', 2_050, false, 'renew', network],
+    ['while its renewal is being answered', 2_150, false, 'renew', network],
+    ['while its renewal hangs, applied', 4_000, false, 'renew', { ...network, hang: true }],
+    [
+      'while its renewal hangs, lost',
+      4_000,
+      false,
+      'renew',
+      { ...network, hang: true, lose: 'request' },
+    ],
+    ['while it drains', 2_600, true, 'renew', network],
+    ['while its release is on its way', 5_650, true, 'renew', network],
+    ['while its release is lost', 5_650, true, 'release', { ...network, lose: 'request' }],
+    ['while its release is being answered', 5_750, true, 'release', network],
+  ])(
+    '%s is replaced within duration, period and round trips',
+    async (_, killedAt, stop, kind, fault) => {
+      const { world, memory, join } = scene();
+      const first = join('a');
+      first.candidate.store.plan(kind, fault);
+      await world.advance(10);
+      const next = join('b');
+      let leftMs = killedAt - 10;
+      if (stop) {
+        await world.advance(2_500 - 10);
+        first.candidate.stop();
+        leftMs = killedAt - 2_500;
+      }
+      await world.advance(leftMs);
+      first.clock.crash();
+      let before = recordIn(memory);
+      for (let waitedMs = 0; !next.candidate.isLeader; waitedMs += 10) {
+        expect(waitedMs).toBeLessThan(15 * SECOND + 2.2 * 2 * SECOND + 2 * ROUND_TRIP);
+        const now = recordIn(memory);
+        if (now.leaseTransitions <= 1) before = now;
+        await world.advance(10);
+      }
+      const { acquireTime, leaseTransitions } = recordIn(memory);
+      expect(leaseTransitions).toBe(before.leaseTransitions + 1);
+      if (!before.vacant) expect(Date.parse(acquireTime!)).toBeGreaterThan(before.expireTimeMs!);
+    },
+  );
+
+  test('is replaced one round trip after its expiry by whoever has read when that is', async () => {
+    const { world, memory, join } = scene();
+    const first = join('a');
+    await world.advance(SECOND);
+    const next = join('b');
+    await world.advance(10 * SECOND);
+    first.clock.crash();
+    await world.advance(SECOND);
+    const { expireTimeMs } = recordIn(memory);
+    await world.advance(expireTimeMs! - world.read().wallMs);
+    expect(next.candidate.isLeader).toBe(false);
+    await world.advance(ROUND_TRIP + 25);
+    expect(next.candidate.isLeader).toBe(true);
+  });
+
+  test.each([
+    ['ahead by less than the tolerance allows', 600],
+    ['behind by less than the tolerance allows', -600],
+  ])('is not replaced while it may believe, by a clock that is %s', async (_, offsetMs) => {
+    const { world, join } = scene();
+    const first = join('a', -offsetMs);
+    await world.advance(SECOND);
+    const next = join('b', offsetMs);
+    await world.advance(10 * SECOND);
+    const { candidate } = first;
+    candidate.store.script = () => ({ lose: 'request', hang: true });
+    for (let ms = 0; ms < 20 * SECOND; ms += 10) {
+      await world.advance(10);
+      expect(candidate.isLeader && next.candidate.isLeader).toBe(false);
+    }
+    expect(next.candidate.isLeader).toBe(true);
+  });
+});
+
+describe('a holder that stood still through its successor’s acquisition', () => {
+  test.each([
+    ['with its monotonic clock running', true],
+    ['with its monotonic clock stopped too', false],
+  ])('%s, does not believe when it wakes, and writes nothing (L4)', async (_, monotonicRuns) => {
+    const { world, memory, join } = scene();
+    const first = join('a');
+    await world.advance(SECOND);
+    const next = join('b');
+    await world.advance(2 * SECOND);
+    const sent = first.candidate.store.of('renew').length;
+    first.clock.freeze(40 * SECOND, { monotonicRuns });
+    await world.advance(39 * SECOND);
+    expect(next.candidate.isLeader).toBe(true);
+    await world.advance(SECOND);
+    expect(first.candidate.isLeader).toBe(false);
+    await world.advance(10 * SECOND);
+    expect(first.candidate.store.of('renew')).toHaveLength(sent);
+    expect(first.candidate.store.of('release')).toEqual([]);
+    expect(recordIn(memory).holderIdentity).toBe(next.candidate.lease.holderIdentity);
+    expect(first.candidate.log.slice(2)).toEqual([
+      'stopped: expired',
+      'error: lease-stopped',
+      'new leader b-1',
+    ]);
+  });
+});

@@ -1,0 +1,180 @@
+// How large a record can get: a write costs one unit for each kilobyte begun, and none of ours may
+// ever cost two.
+
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { byteLength } from '../../src/holder.ts';
+import type { Item, Value } from '../../src/lease.ts';
+import { isSkipped } from '../../src/refusal.ts';
+import { BYTE_BUDGET } from '../../src/schema.ts';
+import { withLease } from '../../src/with-lease.ts';
+import { availableEngines } from '../support/dynamodb.ts';
+import { openTable, Site, type Table } from './fixture.ts';
+
+const WRITE_UNIT = 1_024;
+
+let table: Table;
+
+beforeAll(async () => {
+  table = await openTable(availableEngines()[0]!);
+});
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+afterAll(async () => {
+  await table[Symbol.asyncDispose]();
+});
+
+/**
+ * By DynamoDB's rules: names and texts in UTF-8; a number has a byte for each two significant
+ * digits and one more; a map three bytes, and one for each of its entries.
+ */
+function sizeOf(item: Item): number {
+  return Object.entries(item)
+    .map(([name, value]) => byteLength(name) + sizeOfValue(value))
+    .reduce((sum, size) => sum + size, 0);
+}
+
+function sizeOfValue(value: Value): number {
+  if ('S' in value) return byteLength(value.S);
+  if ('N' in value) return Math.ceil(significantDigits(value.N) / 2) + 1;
+  if ('M' in value) return 3 + Object.keys(value.M).length + sizeOf(value.M);
+  throw new Error(`No rule for ${JSON.stringify(value)}`);
+}
+
+function significantDigits(number: string): number {
+  return number.replace(/[-.]/g, '').replace(/^0+|0+$/g, '').length;
+}
+
+describe('the size of an item, counted as here,', () => {
+  test('is what the server charges for', async () => {
+    await using site = await Site.open(table);
+    const a = site.contender('a');
+    const tenure = await a.acquire();
+    const charged = new Set<number>();
+    for (let size = WRITE_UNIT - 4; size <= WRITE_UNIT + 4; size++) {
+      const bare = { ...(await site.record()), pad: { S: '' } } as Item;
+      await site.put({ ...bare, pad: { S: 'x'.repeat(size - sizeOf(bare)) } });
+      site.proxy.reset();
+      await a.renew(tenure);
+      // A time may have a digit less than the one before it. The larger item counts.
+      const larger = Math.max(size, sizeOf((await site.record()) as Item));
+      expect(site.proxy.counts()).toMatchObject({
+        requests: 1,
+        writeUnits: Math.ceil(larger / WRITE_UNIT),
+      });
+      charged.add(site.proxy.counts().writeUnits);
+    }
+    expect([...charged]).toEqual([1, 2]);
+  });
+});
+
+interface Extent {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+const LAMBDA = {
+  AWS_LAMBDA_FUNCTION_NAME: 'f'.repeat(64),
+  AWS_LAMBDA_FUNCTION_VERSION: '$LATEST',
+  AWS_LAMBDA_LOG_GROUP_NAME: `/${'g'.repeat(511)}`,
+  AWS_LAMBDA_LOG_STREAM_NAME: `2026/11/29/[$LATEST]${'0123456789abcdef'.repeat(2)}`,
+  AWS_REGION: 'ap-southeast-3',
+};
+
+/** As much of `unit` as there is room for. */
+const fill = (unit: string, bytes: number) => unit.repeat(Math.floor(bytes / byteLength(unit)));
+
+/** Everything that has a budget uses it up. */
+function longest(unit: string, environment: Extent['environment']): Extent {
+  const namespace = fill(unit, BYTE_BUDGET.namespace);
+  return {
+    environment,
+    namespace,
+    name: fill(unit, BYTE_BUDGET.lease - byteLength(namespace) - 1),
+    labels: { [unit]: fill(unit, BYTE_BUDGET.labels - byteLength(unit)) },
+    annotations: { [unit]: fill(unit, BYTE_BUDGET.ownAnnotations - byteLength(unit)) },
+  };
+}
+
+/** The record of a holder that has renewed, seen while a wrapped handler runs. */
+async function recordOf(it: Extent): Promise<Item> {
+  for (const [name, value] of Object.entries(it.environment)) vi.stubEnv(name, value);
+  await using site = await Site.open(table, it.namespace, it.name);
+  // A lease that has changed hands a billion times.
+  await site.put({ leaseTransitions: { N: '1234567890' } });
+  const options = {
+    namespace: it.namespace,
+    name: it.name,
+    labels: it.labels,
+    annotations: it.annotations,
+    tableName: table.tableName,
+    clientConfig: site.clientConfig,
+    leaseDurationSeconds: 800.123,
+    retryPeriodSeconds: 0.02,
+  };
+  const renewal = site.hold('renew', 'after');
+  const item = await withLease(options, async () => {
+    await renewal.reached();
+    const record = await site.record();
+    renewal.release();
+    return record as Item;
+  })({}, { awsRequestId: 'x'.repeat(36), getRemainingTimeInMillis: () => 900_000 });
+  if (isSkipped(item)) throw new Error('The lease was not free.');
+  const { requests, writeUnits } = site.proxy.counts();
+  expect(requests).toBeGreaterThanOrEqual(3);
+  expect(writeUnits).toBe(requests);
+  return item;
+}
+
+describe('each write costs one unit', () => {
+  const wide = '\u{1f600}';
+  const letters = Array.from({ length: 48 }, (_, index) => String.fromCodePoint(0x41 + index));
+  const manyTexts = Object.fromEntries(letters.map((letter) => [letter, 'x']));
+
+  test.each([
+    ['with the longest of everything', longest('x', LAMBDA)],
+    [
+      'with the longest of everything, in characters of four bytes',
+      longest(wide, Object.fromEntries(Object.keys(LAMBDA).map((name) => [name, fill(wide, 256)]))),
+    ],
+    ['with the longest of everything outside Lambda', longest('x', {})],
+    [
+      'with as many labels and annotations as there may be',
+      { ...longest('x', LAMBDA), labels: manyTexts, annotations: manyTexts },
+    ],
+  ])('%s that a holder writes', async (_, extent) => {
+    expect(sizeOf(await recordOf(extent))).toBeLessThanOrEqual(WRITE_UNIT);
+  });
+
+  test('of an ordinary function, with all that others write into its record', async () => {
+    const item = await recordOf({
+      environment: {
+        ...LAMBDA,
+        AWS_LAMBDA_FUNCTION_NAME: 'payments-nightly-settlement',
+        AWS_LAMBDA_LOG_GROUP_NAME: '/aws/lambda/payments-nightly-settlement',
+      },
+      namespace: 'payments',
+      name: 'nightly-settlement',
+      labels: { team: 'payments', stage: 'production' },
+      annotations: { runbook: 'https://example.com/runbooks/settlement' },
+    });
+    expect(sizeOf({ ...item, ...OTHERS })).toBeLessThanOrEqual(WRITE_UNIT);
+  });
+});
+
+/** What operators, the monitor and a job's releases write: about 80 bytes for each map. */
+const MAP = { M: { since: { S: '2026-01-01T00:00:00.000Z' }, why: { S: 'x'.repeat(36) } } };
+const OTHERS: Item = {
+  condition: MAP,
+  run: MAP,
+  suspended: MAP,
+  stepDownRequested: MAP,
+  lastTick: { N: '1767225600123' },
+  dueTime: { N: '1767225600123' },
+  openVerdict: { N: '1' },
+};
