@@ -64,7 +64,7 @@ class Expressions {
       ExpressionAttributeNames: Object.fromEntries(
         [...this.#names].map(([name, placeholder]) => [placeholder, name]),
       ),
-      // An empty map of values is refused. The SDK's type of a value has members that no write uses.
+      // An empty map is refused. The SDK's type of a value has members that no write uses.
       ...(Object.keys(this.#values).length > 0
         ? { ExpressionAttributeValues: this.#values as Record<string, never> }
         : {}),

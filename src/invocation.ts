@@ -4,7 +4,6 @@
 // All state is per invocation: on Managed Instances many invocations share one process. The one
 // exception is a sticky lease, which is kept between the warm invocations of one environment.
 
-import { splitLeaseKey } from './lease.ts';
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { readEnvironment, type Environment } from './environment.ts';

@@ -5,8 +5,6 @@
 // Nothing depends on it (L6). Killed between any two effects, it leaves nothing that the next pass
 // does not complete; two of it at once get in each other's way and nobody else's.
 
-import { bounded } from './bounded.ts';
-import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { consoleLogger, type Logger } from './environment.ts';
 import { describeError, isPermanent, LeaseError } from './errors.ts';
@@ -15,8 +13,9 @@ import { asNumber, asText, readLease, type Item, type LeaseRecord } from './leas
 import type { Metrics } from './metrics.ts';
 import { collect, evict, flag, heartbeatsOfZones, published, suspects } from './monitor-writes.ts';
 import { nextPass, readPassMemory, writePassMemory, type PassMemory } from './pass-memory.ts';
+import { MonitorTable } from './monitor-table.ts';
 import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
-import type { ScanAnswer, StoreCall, WatchableStore } from './store.ts';
+import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 import { judge, readVerdict, type Circumstances, type Verdict } from './verdict.ts';
 import { asRead, type Write } from './writes.ts';
@@ -67,9 +66,6 @@ interface Pass {
   readonly doomed: string[];
 }
 
-/** The clock must be right to within what any lease tolerates. */
-const CLOCK_TOLERANCE_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 3_000;
 /** Suspects that are attended to at once. */
 const ATTENDED_AT_ONCE = 16;
 /** Of one suspect in one pass: flag, publish, clear, and once more. */
@@ -81,18 +77,17 @@ const OWN_LEASE = `${MONITOR_LEASE.namespace}/${MONITOR_LEASE.name}`;
 
 export class LifecycleMonitor {
   readonly #options: LifecycleMonitorOptions;
-  readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #timeline: Timeline;
-  readonly #clockCheck: ClockCheck;
+  readonly #table: MonitorTable;
   #blind = false;
 
   constructor(options: LifecycleMonitorOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    const clock = options.clock ?? systemClock;
     this.#logger = options.logger ?? consoleLogger;
-    this.#timeline = new Timeline(this.#clock);
-    this.#clockCheck = new ClockCheck(this.#timeline);
+    this.#timeline = new Timeline(clock);
+    this.#table = new MonitorTable(options.store, clock, this.#timeline, options.segments ?? 4);
   }
 
   /** One pass over the whole table. Does not reject: what it could not do, the next one does. */
@@ -111,9 +106,16 @@ export class LifecycleMonitor {
     let zones: Record<string, ZoneMode> = {};
     let blind: PassReport['blind'];
     try {
-      const own = await this.#read(OWN_LEASE);
-      if (await this.#clockCounts()) zones = await this.#lookAround(own, counts);
-      else blind = 'clock';
+      const own = await this.#table.read(OWN_LEASE);
+      const clock = await this.#table.clockStatus();
+      if (clock.kind === 'checked' || clock.kind === 'unverifiable') {
+        zones = await this.#lookAround(own, counts);
+      } else {
+        blind = 'clock';
+        this.#logger.error("The lifecycle monitor's clock is not right: it passes no verdict.", {
+          ...clock,
+        });
+      }
       this.#blind = blind !== undefined;
     } catch (error) {
       blind = 'store';
@@ -155,7 +157,7 @@ export class LifecycleMonitor {
 
   async #attendToSuspects(pass: Pass): Promise<void> {
     const filter = suspects(pass.at.nowMs, pass.at.retentionMs);
-    const counted = await this.#scanAll(filter, async (items) => {
+    const counted = await this.#table.scanAll(filter, async (items) => {
       pass.counts.suspects += items.length;
       await inParallel(items, ATTENDED_AT_ONCE, async (item) => {
         const lease = asText(item[KEY_ATTRIBUTE]);
@@ -186,7 +188,7 @@ export class LifecycleMonitor {
 
   /** Does what is to be done with one lease, step by step, as long as nobody interferes. */
   async #attend(lease: string, pass: Pass, at: Circumstances, mayEvict: boolean): Promise<void> {
-    let record: LeaseRecord | undefined = readLease(lease, await this.#read(lease));
+    let record: LeaseRecord | undefined = readLease(lease, await this.#table.read(lease));
     if (record.corrupt !== undefined) throw new LeaseError('corrupt-record', record.corrupt);
     for (let step = 0; step < STEPS && record !== undefined; step++) {
       const own = withOwnPatience(record, at);
@@ -234,7 +236,7 @@ export class LifecycleMonitor {
     const disturbed = [...pass.silent].filter(([, silent]) => mayBeDisrupted(silent));
     if (disturbed.length === 0) return new Map();
     const heartbeats = new Map<string, number>();
-    await this.#scanAll(heartbeatsOfZones(), (items) => {
+    await this.#table.scanAll(heartbeatsOfZones(), (items) => {
       for (const item of items) {
         const zone = readLease('', item).labels[ZONE_LABEL] ?? '';
         heartbeats.set(zone, (heartbeats.get(zone) ?? 0) + 1);
@@ -255,7 +257,7 @@ export class LifecycleMonitor {
     const evictedIn = new Map<string, number>();
     const most = this.#options.evictionsPerPass ?? 10;
     for (const lease of pass.doomed) {
-      const record = readLease(lease, await this.#read(lease));
+      const record = readLease(lease, await this.#table.read(lease));
       const zone = record.kind === 'heartbeat' ? '' : undefined;
       const name = record.labels[ZONE_LABEL] ?? zone;
       const mode = name === undefined ? 'Normal' : (zones.get(name) ?? 'Normal');
@@ -285,9 +287,7 @@ export class LifecycleMonitor {
   }
 
   async #collect(record: LeaseRecord, pass: Pass): Promise<void> {
-    const answer = await this.#call('delete', (call) =>
-      this.#options.store.remove(record.lease, collect(record), call),
-    );
+    const answer = await this.#table.remove(record.lease, collect(record));
     if (answer.kind === 'applied') pass.counts.collected += 1;
   }
 
@@ -297,9 +297,7 @@ export class LifecycleMonitor {
     record: LeaseRecord,
     verdict: Verdict | undefined,
   ): Promise<LeaseRecord | undefined> {
-    const answer = await this.#call('write', (call) =>
-      this.#options.store.write(record.lease, write, call),
-    );
+    const answer = await this.#table.write(record.lease, write);
     if (answer.kind === 'refused') return undefined;
     if (verdict?.event !== undefined) {
       this.#logger.info('A lease changed its condition.', {
@@ -318,63 +316,11 @@ export class LifecycleMonitor {
   /** Conditional on the last pass that was read: a slow second monitor overwrites nothing newer. */
   async #remember(own: Item, memory: PassMemory): Promise<void> {
     const condition = asRead('pass', own);
-    await this.#call('write', (call) =>
-      this.#options.store.write(
-        OWN_LEASE,
-        { condition, set: { pass: writePassMemory(memory) }, remove: [] },
-        call,
-      ),
-    );
-  }
-
-  /** All segments side by side, each page by page: what is in memory does not grow with the table. */
-  async #scanAll(
-    filter: ReturnType<typeof suspects>,
-    attend: (items: readonly Item[]) => Promise<void>,
-  ): Promise<number> {
-    const segments = this.#options.segments ?? 4;
-    let scanned = 0;
-    await Promise.all(
-      Array.from({ length: segments }, async (_, segment) => {
-        let after: string | undefined;
-        do {
-          const from = after;
-          const page: ScanAnswer = await this.#call('scan', (call) =>
-            this.#options.store.scan({ ...call, filter, segment, segments, after: from }),
-          );
-          scanned += page.scanned;
-          await attend(page.items);
-          after = page.after;
-        } while (after !== undefined);
-      }),
-    );
-    return scanned;
-  }
-
-  async #read(lease: string): Promise<Item> {
-    const item = await this.#call('read', (call) =>
-      this.#options.store.read(lease, { ...call, consistent: true }),
-    );
-    return item ?? {};
-  }
-
-  #call<T>(verb: string, send: (call: StoreCall) => Promise<T>): Promise<T> {
-    const what = `The monitor's ${verb} in ${this.#options.store.description}`;
-    return bounded(this.#clock, REQUEST_TIMEOUT_MS, what, (signal) =>
-      send({ signal, attempt: this.#clockCheck.attempt }),
-    );
-  }
-
-  /** A clock that is wrong, or not checked, passes no verdict. A slow answer is asked for again. */
-  async #clockCounts(): Promise<boolean> {
-    const status = () => this.#clockCheck.status(CLOCK_TOLERANCE_MS);
-    if (status().kind === 'unchecked') await this.#read(OWN_LEASE);
-    const { kind } = status();
-    if (kind === 'checked' || kind === 'unverifiable') return true;
-    this.#logger.error("The lifecycle monitor's clock is not right: it passes no verdict.", {
-      ...status(),
+    await this.#table.write(OWN_LEASE, {
+      condition,
+      set: { pass: writePassMemory(memory) },
+      remove: [],
     });
-    return false;
   }
 
   #measure(report: PassReport, durationMs: number): void {

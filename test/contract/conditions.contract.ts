@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Item } from '../../src/lease.ts';
-import type { Condition } from '../../src/writes.ts';
+import type { Condition } from '../../src/condition.ts';
 import {
   call,
   type MakeStore,

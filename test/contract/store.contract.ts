@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Value } from '../../src/lease.ts';
 import type { AttributeName } from '../../src/schema.ts';
 import type { LeaseStore, StoreCall } from '../../src/store.ts';
-import type { Condition, Write } from '../../src/writes.ts';
+import type { Condition } from '../../src/condition.ts';
+import type { Write } from '../../src/writes.ts';
 import {
   call,
   type MakeStore,
@@ -273,6 +274,7 @@ const EVERY_ATTRIBUTE: Readonly<Record<AttributeName, Value>> = {
   annotations: { M: { region: { S: 'eu-north-1' } } },
   condition: { M: { status: { S: 'Ready' } } },
   openVerdict: { N: '1' },
+  pass: { M: { at: { N: '1' } } },
   timeToLive: { N: '1767225600' },
 };
 const attributeNames = Object.keys(EVERY_ATTRIBUTE) as AttributeName[];

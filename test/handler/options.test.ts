@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest';
 import type { Environment } from '../../src/environment.ts';
 import { isLeaseError } from '../../src/errors.ts';
 import { byteLength } from '../../src/holder.ts';
-import { leaseKey, resolveTiming, splitLeaseKey } from '../../src/options.ts';
+import { splitLeaseKey } from '../../src/lease.ts';
+import { leaseKey, resolveTiming } from '../../src/options.ts';
 
 const environment = (namespace?: string): Environment => ({
   tableName: undefined,

@@ -8,12 +8,13 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random'],
-  ['lease', 'timeline', 'fake-clock'],
-  ['errors', 'environment', 'writes', 'clock-check', 'renewal', 'tenure'],
-  ['store', 'holder', 'decide', 'bounded'],
-  ['options', 'memory-store', 'dynamodb-store', 'lease-access', 'answers'],
-  ['health', 'lock'],
+  ['schema', 'clock', 'random', 'environment', 'zones'],
+  ['lease', 'timeline', 'fake-clock', 'metrics'],
+  ['errors', 'condition', 'pass-memory', 'verdict', 'clock-check', 'renewal', 'tenure'],
+  ['writes', 'holder', 'decide', 'bounded', 'events'],
+  ['store', 'expressions', 'monitor-writes', 'eventbridge'],
+  ['options', 'memory-store', 'dynamodb-store', 'lease-access', 'answers', 'monitor-table'],
+  ['health', 'lock', 'lifecycle-monitor'],
   ['refusal', 'holding', 'contention', 'setup'],
   ['invocation-options', 'acquire-lease', 'elector'],
   ['invocation'],
@@ -59,7 +60,7 @@ describe.each(sources)('src/%s.ts', (name) => {
     door(/Date\.now|performance\.|new Date\(\)|setTimeout|setInterval/, 'clock');
     door(/Math\.random|randomUUID|crypto/, 'random');
     door(/\bprocess\.(?:env|pid|on|exit|std)|\bconsole\.|node:os/, 'environment');
-    door(/from '@(?:aws-sdk|smithy)/, 'dynamodb-store');
+    door(/from '@(?:aws-sdk|smithy)/, 'dynamodb-store', 'eventbridge');
     door(/from '@?middy/);
   });
 
