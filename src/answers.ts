@@ -8,6 +8,16 @@ import type { EndReason, Tenure } from './tenure.ts';
 
 export type Waiting = Extract<Decision, { kind: 'wait' }>;
 
+export interface AcquireOptions {
+  /**
+   * Takes also what another holds, exactly as it was read: for a newcomer that replaces its
+   * predecessor by rule. It learns of that by its next renewal.
+   */
+  readonly evenHeld?: boolean;
+  /** Takes what is vacant, or was held by this lock: nothing of another, expired or not. */
+  readonly onlyOwn?: boolean;
+}
+
 export type AcquireAnswer =
   | { readonly kind: 'acquired'; readonly tenure: Tenure; readonly record: LeaseRecord }
   /** `raced`: another took it while we were trying. */

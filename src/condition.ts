@@ -4,9 +4,12 @@
 import { asNumber, type Item, type Value } from './lease.ts';
 import type { AttributeName } from './schema.ts';
 
-/** An attribute, or a part of the monitor's verdict. */
+/** An attribute, or an entry of a map: a part of the monitor's verdict, what a holder says. */
 export type Path =
-  AttributeName | `condition.${'status' | 'seen' | 'since' | 'token' | 'event' | 'missed'}`;
+  | AttributeName
+  | `condition.${'status' | 'seen' | 'since' | 'token' | 'event' | 'missed'}`
+  | 'annotations.ready'
+  | `labels.${string}`;
 
 export type Condition =
   | { readonly absent: Path }
@@ -43,8 +46,14 @@ export function holds(condition: Condition, item: Item): boolean {
   return condition.any.some((part) => holds(part, item));
 }
 
+/** The attribute, and the entry where one is meant. The name of a label may contain dots. */
+export function partsOf(path: Path): readonly [string] | readonly [string, string] {
+  const dot = path.indexOf('.');
+  return dot === -1 ? [path] : [path.slice(0, dot), path.slice(dot + 1)];
+}
+
 function at(item: Item, path: Path): Value | undefined {
-  const [name = '', part] = path.split('.');
+  const [name, part] = partsOf(path);
   const value = item[name];
   if (part === undefined) return value;
   return value !== undefined && 'M' in value ? value.M[part] : undefined;

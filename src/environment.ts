@@ -29,6 +29,8 @@ export interface LambdaEnvironment {
   readonly functionVersion: string;
   readonly logGroupName: string | undefined;
   readonly logStreamName: string | undefined;
+  /** `on-demand`, `provisioned-concurrency`, `snap-start`, `lambda-managed-instances`. */
+  readonly initializationType?: string | undefined;
 }
 
 export function readEnvironment(): Environment {
@@ -50,6 +52,7 @@ export function readEnvironment(): Environment {
             functionVersion: get('AWS_LAMBDA_FUNCTION_VERSION') ?? '$LATEST',
             logGroupName: get('AWS_LAMBDA_LOG_GROUP_NAME'),
             logStreamName: get('AWS_LAMBDA_LOG_STREAM_NAME'),
+            initializationType: get('AWS_LAMBDA_INITIALIZATION_TYPE'),
           },
     region: get('AWS_REGION') ?? get('AWS_DEFAULT_REGION'),
     host: hostname(),

@@ -1,7 +1,7 @@
 // Conditions and writes in DynamoDB's expression language. Names are always placeholders:
 // `condition` and others are reserved words.
 
-import type { Condition, Path } from './condition.ts';
+import { partsOf, type Condition, type Path } from './condition.ts';
 import type { Value } from './lease.ts';
 import type { Increment, Write } from './writes.ts';
 
@@ -15,8 +15,7 @@ class Expressions {
   readonly #values: Record<string, Value> = {};
 
   path(path: Path): string {
-    return path
-      .split('.')
+    return partsOf(path)
       .map((name) => {
         const placeholder = this.#names.get(name) ?? `#n${this.#names.size}`;
         this.#names.set(name, placeholder);

@@ -3,10 +3,11 @@
 import { bounded } from './bounded.ts';
 import type { ClockCheck } from './clock-check.ts';
 import type { Clock } from './clock.ts';
+import type { Condition } from './condition.ts';
 import { asLeaseError, LeaseError } from './errors.ts';
 import { readLease, type Item, type LeaseRecord } from './lease.ts';
 import type { LeaseKind } from './schema.ts';
-import type { LeaseStore, StoreCall } from './store.ts';
+import { canRemove, type LeaseStore, type StoreCall } from './store.ts';
 import type { Moment, Timeline } from './timeline.ts';
 import type { Write } from './writes.ts';
 
@@ -30,6 +31,9 @@ export type Written =
   /** The record is undefined when there is none. */
   | { readonly kind: 'refused'; readonly record: LeaseRecord | undefined }
   | { readonly kind: 'failed'; readonly error: LeaseError };
+
+/** As Written, but what was deleted shows no record. */
+export type Removed = Exclude<Written, { kind: 'applied' }> | { readonly kind: 'applied' };
 
 export class LeaseAccess {
   readonly #options: LeaseAccessOptions;
@@ -55,6 +59,25 @@ export class LeaseAccess {
       );
       if (answer.kind === 'applied') return { kind: 'applied', record: this.#parse(answer.item) };
       // Missing, or not shown: a server need not return it.
+      const record = answer.item === undefined ? await this.read(true) : this.#parse(answer.item);
+      return { kind: 'refused', record };
+    } catch (error) {
+      return { kind: 'failed', error: asLeaseError(error) };
+    }
+  }
+
+  /** Deletes the record if the condition holds. Never rejects. */
+  async remove(condition: Condition, timeoutMs: number): Promise<Removed> {
+    const { lease } = this.#options;
+    const { store } = this.#world;
+    try {
+      if (!canRemove(store)) {
+        throw new LeaseError('invalid-configuration', `${store.description} cannot delete.`);
+      }
+      const answer = await this.#call('delete', timeoutMs, (call) =>
+        store.remove(lease, condition, call),
+      );
+      if (answer.kind === 'applied') return answer;
       const record = answer.item === undefined ? await this.read(true) : this.#parse(answer.item);
       return { kind: 'refused', record };
     } catch (error) {

@@ -4,29 +4,37 @@
 // Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
 // a few rounds: when to ask again is its callers' business.
 
-import type { AcquireAnswer, LookAnswer, ReleaseAnswer, RenewAnswer, Waiting } from './answers.ts';
+import type {
+  AcquireAnswer,
+  AcquireOptions,
+  LookAnswer,
+  ReleaseAnswer,
+  RenewAnswer,
+  Waiting,
+} from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
+import { acquisitionOf, claimOf, type Claimant } from './claims.ts';
+import { clockUnproven, clockWrong } from './clock-refusal.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
+import { depart, type Way } from './departure.ts';
 import { asLeaseError, LeaseError } from './errors.ts';
 import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
 import { vacantLease, type LeaseRecord } from './lease.ts';
 import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
-import { acquire, release, renew, type Claim, type Takeable } from './writes.ts';
+import { acquire, renew, type Takeable } from './writes.ts';
 
-export interface LockOptions extends LeaseAccessOptions {
-  readonly trustClocks: boolean;
+export interface LockOptions extends LeaseAccessOptions, Claimant {
   readonly toleranceMs: number;
   readonly leaseDurationMs: number;
   /** A new one for each acquisition. */
   readonly newIdentity: () => string;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly labels: Readonly<Record<string, string>>;
 }
 
 /** Another contender may change the record between any two rounds of one acquisition. */
 const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
-const RELEASE_ROUNDS = 3;
+/** More than can be named by a record that this lock has lost sight of. */
+const REMEMBERED_IDENTITIES = 16;
 
 const HELD: Waiting = { kind: 'wait', because: 'held', forMs: 0 };
 
@@ -41,6 +49,7 @@ export class Lock {
   /** The last identity that is over. The record may still name it, or again: by a late write. */
   #departed: string | undefined;
   #knownTransitions = 0;
+  #identities: readonly string[] = [];
 
   constructor(options: LockOptions, world: LockWorld) {
     this.lease = options.lease;
@@ -80,34 +89,36 @@ export class Lock {
    * Tries to take the lease, now. One request where it is free, or held by another; two where an
    * expired lease meets a clock that has not been checked yet; more only after failures and races.
    */
-  async tryAcquire(termsAt: TermsAt): Promise<AcquireAnswer> {
+  async tryAcquire(termsAt: TermsAt, options: AcquireOptions = {}): Promise<AcquireAnswer> {
     try {
       await this.#refuseWrongClock();
-      return await this.#contend(termsAt);
+      if (options.onlyOwn === true) {
+        const record = this.#see(await this.#access.read(true));
+        const decision = this.#decideFor(options);
+        if (decision.kind === 'wait') return this.#refused(record, decision, false);
+      }
+      return await this.#contend(termsAt, options);
     } catch (error) {
       return failed(error);
     }
   }
 
-  async #contend(termsAt: TermsAt): Promise<AcquireAnswer> {
+  async #contend(termsAt: TermsAt, options: AcquireOptions): Promise<AcquireAnswer> {
     // Stamps of one identity never go back. Those of an earlier attempt, by a clock that has been
     // set back since, are not for a new acquisition.
     if (this.#candidacy?.aheadOfWallClock === true) {
       this.#departed = this.#candidacy.holderIdentity;
       this.#candidacy = undefined;
     }
-    const candidacy = (this.#candidacy ??= new Attempts(
-      this.#options.newIdentity(),
-      this.#world.timeline,
-    ));
-    let takeable = this.#takeableBlind();
+    const candidacy = (this.#candidacy ??= this.#newCandidacy());
+    let takeable = this.#takeableFirst(options);
     let unanswered = 0;
     let waiting = HELD;
     let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
     for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
       const attempt = candidacy.next(termsAt);
       const answer = await this.#access.write(
-        acquire(this.#acquisition(candidacy, attempt), takeable),
+        acquire(acquisitionOf(this.#options, candidacy, attempt, this.#knownTransitions), takeable),
         Math.min(this.#options.requestTimeoutMs, attempt.renewDeadlineMs),
       );
       if (answer.kind === 'applied') return this.#begin(candidacy, answer.record, termsAt);
@@ -123,11 +134,12 @@ export class Lock {
         return this.#begin(candidacy, record, termsAt);
       }
       if (record.holderIdentity !== undefined && record.holderIdentity === this.#departed) {
-        await this.#vacate(this.#departed, record.version ?? 0, this.#options.requestTimeoutMs);
-        takeable = this.#takeableBlind();
+        const { requestTimeoutMs } = this.#options;
+        await this.#depart('vacate', this.#departed, record.version, requestTimeoutMs);
+        takeable = this.#takeableFirst(options);
         continue;
       }
-      const decision = this.#decide();
+      const decision = this.#decideFor(options);
       if (decision.kind === 'wait') {
         waiting = decision;
         // A slow answer proves nothing about the clock: ask again. A wrong one stays wrong.
@@ -176,13 +188,13 @@ export class Lock {
       if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {
         break;
       }
-      if (clock?.kind === 'wrong') return this.#undo(candidacy, record, this.#clockWrong(clock));
+      if (clock?.kind === 'wrong') return this.#undo(candidacy, record, this.#wrong(clock));
       if (round === PROOF_ROUNDS) {
-        return this.#undo(candidacy, record, error ?? this.#clockUnproven());
+        return this.#undo(candidacy, record, error ?? this.#unproven());
       }
       const attempt = candidacy.next(termsAt);
       const answer = await this.#access.write(
-        renew(this.#claim(candidacy, attempt), record.version ?? 0),
+        renew(claimOf(this.#options, candidacy, attempt), record.version ?? 0),
         this.#options.requestTimeoutMs,
       );
       if (answer.kind === 'failed') {
@@ -210,7 +222,7 @@ export class Lock {
   }
 
   async #undo(candidacy: Attempts, record: LeaseRecord, error: LeaseError): Promise<AcquireAnswer> {
-    await this.#vacate(candidacy.holderIdentity, record.version ?? 0);
+    await this.#depart('vacate', candidacy.holderIdentity, record.version);
     return { kind: 'failed', error };
   }
 
@@ -222,7 +234,7 @@ export class Lock {
       if (leftMs <= 0) break;
       const attempt = tenure.attempts.next(termsAt);
       const answer = await this.#access.write(
-        renew(this.#claim(tenure.attempts, attempt), tenure.version),
+        renew(claimOf(this.#options, tenure.attempts, attempt), tenure.version),
         Math.min(this.#options.requestTimeoutMs, leftMs),
       );
       if (answer.kind === 'failed') return { kind: 'unknown', error: answer.error };
@@ -230,7 +242,7 @@ export class Lock {
       if (answer.kind === 'refused') tenure.attempts.refused(attempt, record);
       // Also what ends the tenure is remembered: its token, and whose lease it is now.
       if (record !== undefined) this.#see(record);
-      const over = whyOver(tenure, record);
+      const over = tenure.whyOver(record);
       if (over !== undefined || record === undefined) {
         tenure.end(over ?? 'record deleted');
         break;
@@ -251,7 +263,19 @@ export class Lock {
    */
   async release(tenure: Tenure, reason: EndReason, withinMs?: number): Promise<ReleaseAnswer> {
     tenure.end(reason);
-    return this.#vacate(tenure.holderIdentity, tenure.version, withinMs);
+    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs);
+  }
+
+  /**
+   * As release, but deletes the record: of a heartbeat or an identity, never of a leader (L2).
+   * Without a tenure, what an acquisition that nobody answered may have written.
+   */
+  async remove(tenure: Tenure | undefined, withinMs?: number): Promise<ReleaseAnswer> {
+    tenure?.end('stopped');
+    const identity = tenure?.holderIdentity ?? this.#candidacy?.holderIdentity;
+    if (identity === undefined) return { kind: 'released' };
+    this.#candidacy = undefined;
+    return this.#depart('remove', identity, tenure?.version, withinMs);
   }
 
   /**
@@ -265,35 +289,29 @@ export class Lock {
     );
   }
 
-  /** Conditional on identity and version: arriving late, it empties nobody else's lease. */
-  async #vacate(
-    identity: string,
-    knownVersion: number,
+  #depart(
+    way: Way,
+    holderIdentity: string,
+    version = 0,
     withinMs = 2 * this.#options.requestTimeoutMs,
   ): Promise<ReleaseAnswer> {
-    this.#departed = identity;
-    let version = knownVersion;
-    let error = new LeaseError('store-unavailable', `Lease "${this.lease}" was not released.`);
-    const endMs = this.#world.timeline.look().elapsedMs + withinMs;
-    for (let round = 0; round < RELEASE_ROUNDS; round++) {
-      const leftMs = endMs - this.#world.timeline.look().elapsedMs;
-      if (leftMs <= 0) break;
-      const answer = await this.#access.write(
-        release(identity, version),
-        Math.min(this.#options.requestTimeoutMs, leftMs),
-      );
-      if (answer.kind === 'failed') {
-        error = answer.error;
-        continue;
-      }
-      if (answer.kind === 'applied' || answer.record?.holderIdentity !== identity) {
-        if (answer.record !== undefined) this.#see(answer.record);
-        return { kind: 'released' };
-      }
-      // A renewal of ours that nobody answered was applied after all.
-      version = answer.record.version ?? version;
-    }
-    return { kind: 'unknown', error };
+    this.#departed = holderIdentity;
+    return depart(this.#access, {
+      lease: this.lease,
+      way,
+      holderIdentity,
+      version,
+      withinMs,
+      requestTimeoutMs: this.#options.requestTimeoutMs,
+      timeline: this.#world.timeline,
+      onRecord: (record) => this.#see(record),
+    });
+  }
+
+  #newCandidacy(): Attempts {
+    const identity = this.#options.newIdentity();
+    this.#identities = [...this.#identities.slice(1 - REMEMBERED_IDENTITIES), identity];
+    return new Attempts(identity, this.#world.timeline);
   }
 
   #see(seen: LeaseRecord | undefined): LeaseRecord {
@@ -313,6 +331,24 @@ export class Lock {
     });
   }
 
+  /** As decide(), and what the options allow or forbid besides. */
+  #decideFor({ evenHeld = false, onlyOwn = false }: AcquireOptions): Decision {
+    const decision = this.#decide();
+    const holder = this.seen?.holderIdentity;
+    const own = holder !== undefined && this.#identities.includes(holder);
+    if (this.seen?.vacant === false && onlyOwn && !own) return HELD;
+    const mayTake =
+      decision.kind === 'take' || ['held', 'clock unchecked'].includes(decision.because);
+    // Nothing else than what was read, so that nobody who came meanwhile is taken for it.
+    return (evenHeld || onlyOwn) && mayTake ? { kind: 'take', how: 'asRead' } : decision;
+  }
+
+  #takeableFirst(options: AcquireOptions): Takeable {
+    const byRule = options.evenHeld === true || options.onlyOwn === true;
+    if (!byRule || this.seen === undefined) return this.#takeableBlind();
+    return this.#decideFor(options).kind === 'take' ? { asRead: this.seen } : this.#takeableBlind();
+  }
+
   /** Before anything has been read: only a clock that counts may judge an expiry. */
   #takeableBlind(): Takeable {
     const { kind } = this.clockStatus;
@@ -323,26 +359,6 @@ export class Lock {
     return decision?.kind === 'take' && this.#sighting !== undefined
       ? { asRead: this.#sighting.record }
       : 'vacant';
-  }
-
-  #claim(attempts: Attempts, attempt: Attempt): Claim {
-    return {
-      holderIdentity: attempts.holderIdentity,
-      stampMs: attempt.stampMs,
-      leaseDurationMs: attempt.leaseDurationMs,
-      writeExpireTime: this.#options.trustClocks,
-    };
-  }
-
-  #acquisition(candidacy: Attempts, attempt: Attempt) {
-    return {
-      ...this.#claim(candidacy, attempt),
-      kind: this.#options.kind,
-      nowMs: attempt.nowMs,
-      knownTransitions: this.#knownTransitions,
-      annotations: this.#options.annotations,
-      labels: this.#options.labels,
-    };
   }
 
   #clockSince(attempt: Attempt): ClockStatus {
@@ -356,37 +372,17 @@ export class Lock {
     if (!this.#options.trustClocks || this.clockStatus.kind !== 'wrong') return;
     this.#see(await this.#access.read(false));
     const status: ClockStatus = this.#world.clockCheck.status(this.#options.toleranceMs);
-    if (status.kind === 'wrong') throw this.#clockWrong(status);
+    if (status.kind === 'wrong') throw this.#wrong(status);
   }
 
-  #clockWrong(status: Extract<ClockStatus, { kind: 'wrong' }>): LeaseError {
-    const offset = [status.lowerMs, status.upperMs].map((ms) => Math.round(-ms) / 1_000);
-    return new LeaseError(
-      'clock-wrong',
-      `Lease "${this.lease}": this machine's clock is wrong by ${offset[1] ?? 0} to ` +
-        `${offset[0] ?? 0} s against ${this.#world.store.description}. Nothing is taken with it. ` +
-        'Synchronise the clock (NTP), or set trustClocks to false.',
-    );
+  #wrong(status: Extract<ClockStatus, { kind: 'wrong' }>): LeaseError {
+    return clockWrong(this.lease, this.#world.store.description, status);
   }
 
-  #clockUnproven(): LeaseError {
-    return new LeaseError(
-      'clock-unproven',
-      `Lease "${this.lease}": ${this.#world.store.description} answered too slowly to prove this ` +
-        `machine's clock within the tolerance of ${this.#options.toleranceMs / 1_000} s. The ` +
-        'lease was given back. A longer leaseDurationSeconds allows slower answers.',
-    );
+  #unproven(): LeaseError {
+    const { toleranceMs } = this.#options;
+    return clockUnproven(this.lease, this.#world.store.description, toleranceMs);
   }
-}
-
-/** Why the record shows that the tenure is over, or undefined when it is still its own. */
-function whyOver(tenure: Tenure, record: LeaseRecord | undefined): EndReason | undefined {
-  if (record === undefined) return 'record deleted';
-  const mine =
-    record.holderIdentity === tenure.holderIdentity &&
-    record.leaseTransitions === tenure.fencingToken;
-  if (mine) return undefined;
-  return record.vacant ? 'evicted' : 'taken over';
 }
 
 function lost(tenure: Tenure): RenewAnswer {

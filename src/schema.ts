@@ -56,4 +56,7 @@ export const BYTE_BUDGET = {
   /** Of those, what the user's own may take. */
   ownAnnotations: 96,
   labels: 96,
+  /** What a heartbeat says of its readiness, and an identity of its function. */
+  readyReason: 48,
+  identity: { instance: 64, alias: 32 },
 } as const;

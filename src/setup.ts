@@ -2,6 +2,7 @@
 // than one lease is made here once per store: a client, and what its answers have told of the
 // clock, so that a warm process need not ask again.
 
+import type { Published } from './claims.ts';
 import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
@@ -19,6 +20,7 @@ import {
   show,
 } from './options.ts';
 import { systemRandom, type Random } from './random.ts';
+import type { LeaseKind } from './schema.ts';
 import type { LeaseStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 
@@ -125,6 +127,10 @@ export interface LockSetup {
   readonly requestTimeoutMs: number;
   readonly leaseDurationMs: number;
   readonly requestId?: string | undefined;
+  /** Default: a leader's. */
+  readonly kind?: LeaseKind;
+  /** Of a heartbeat or an identity. */
+  readonly published?: Published;
 }
 
 export function makeLock(setup: LockSetup, world: World): Lock {
@@ -132,7 +138,7 @@ export function makeLock(setup: LockSetup, world: World): Lock {
   return new Lock(
     {
       lease: leaseKey(setup.name, options.namespace, environment),
-      kind: 'leader',
+      kind: setup.kind ?? 'leader',
       trustClocks: options.trustClocks ?? true,
       toleranceMs: setup.toleranceMs,
       requestTimeoutMs: setup.requestTimeoutMs,
@@ -140,6 +146,7 @@ export function makeLock(setup: LockSetup, world: World): Lock {
       newIdentity: () => holderIdentity(environment, world.random.uuid()),
       annotations: holderAnnotations(environment, setup.requestId, options.annotations),
       labels: options.labels ?? {},
+      published: setup.published,
     },
     world,
   );
@@ -147,7 +154,7 @@ export function makeLock(setup: LockSetup, world: World): Lock {
 
 const sharedStores = new Map<string, DynamoDBStore>();
 
-function chooseStore(options: CommonOptions, environment: Environment): LeaseStore {
+export function chooseStore(options: CommonOptions, environment: Environment): LeaseStore {
   if (options.store !== undefined) return options.store;
   const tableName = options.tableName ?? environment.tableName;
   if (typeof tableName !== 'string' || tableName === '') {

@@ -16,11 +16,14 @@ export interface LeaseStore {
   write(lease: string, write: Write, call: StoreCall): Promise<WriteAnswer>;
 }
 
-/** What keeping watch over all leases needs besides. */
-export interface WatchableStore extends LeaseStore {
+/** What heartbeats and identities need besides: a clean stop leaves nothing behind. */
+export interface RemovableStore extends LeaseStore {
   /** Deletes the item if the condition holds. An absent item never satisfies a condition on it. */
   remove(lease: string, condition: Condition, call: StoreCall): Promise<RemoveAnswer>;
+}
 
+/** What keeping watch over all leases needs besides. */
+export interface WatchableStore extends RemovableStore {
   /** One page of one segment of the table: the items in it that pass the filter. */
   scan(call: ScanCall): Promise<ScanAnswer>;
 }
@@ -36,6 +39,10 @@ export interface StoreCall {
    * when that attempt is answered, be it with an error.
    */
   readonly attempt: () => (date: string | undefined) => void;
+}
+
+export function canRemove(store: LeaseStore): store is RemovableStore {
+  return typeof (store as Partial<RemovableStore>).remove === 'function';
 }
 
 export interface ReadCall extends StoreCall {

@@ -184,6 +184,16 @@ export class Tenure {
     this.attempts.forgetBefore(wrote);
   }
 
+  /** Why the record shows that this tenure is over, or undefined when it is still its own. */
+  whyOver(record: LeaseRecord | undefined): EndReason | undefined {
+    if (record === undefined) return 'record deleted';
+    const mine =
+      record.holderIdentity === this.holderIdentity &&
+      record.leaseTransitions === this.fencingToken;
+    if (mine) return undefined;
+    return record.vacant ? 'evicted' : 'taken over';
+  }
+
   /** Ends belief, once; a later reason changes nothing. */
   end(reason: EndReason): void {
     this.#ended ??= reason;

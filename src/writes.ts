@@ -27,6 +27,13 @@ export interface Claim {
   readonly leaseDurationMs: number;
   /** False for a holder that trusts no clocks: nobody shall judge it by one. */
   readonly writeExpireTime: boolean;
+  /**
+   * Epoch seconds: when DynamoDB may clear the record away. Moves with each renewal. Never on a
+   * leader's lease, whose token must last (L2).
+   */
+  readonly timeToLive?: number | undefined;
+  /** Annotations that a holder writes at every renewal, such as its readiness. */
+  readonly says?: Readonly<Record<string, string>> | undefined;
 }
 
 /** What an acquisition writes besides. */
@@ -91,6 +98,11 @@ export function release(holderIdentity: string, version: number): Write {
   };
 }
 
+/** Deletes the record of a clean stop: not for a leader's lease, which keeps its token (L2). */
+export function remove(holderIdentity: string, version: number): Condition {
+  return heldAt(holderIdentity, version);
+}
+
 function claimed(claim: Claim): Write['set'] {
   return {
     holderIdentity: { S: claim.holderIdentity },
@@ -99,6 +111,8 @@ function claimed(claim: Claim): Write['set'] {
     ...(claim.writeExpireTime
       ? { expireTime: { N: String(claim.stampMs + claim.leaseDurationMs) } }
       : {}),
+    ...(claim.timeToLive === undefined ? {} : { timeToLive: { N: String(claim.timeToLive) } }),
+    ...(claim.says === undefined ? {} : { annotations: { M: textMap(claim.says) } }),
   };
 }
 

@@ -7,14 +7,21 @@
 // MemoryStore: a call that goes unharmed does what it does there.
 
 import { sleep, type Clock } from '../../src/clock.ts';
+import type { Condition } from '../../src/condition.ts';
 import { LeaseError, type LeaseErrorCode } from '../../src/errors.ts';
 import type { Item } from '../../src/lease.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
-import type { LeaseStore, ReadCall, StoreCall, WriteAnswer } from '../../src/store.ts';
+import type {
+  ReadCall,
+  RemovableStore,
+  RemoveAnswer,
+  StoreCall,
+  WriteAnswer,
+} from '../../src/store.ts';
 import type { Write } from '../../src/writes.ts';
 
 /** What a call is for, told by what it does. */
-export type CallKind = 'read' | 'acquire' | 'renew' | 'release' | 'other';
+export type CallKind = 'read' | 'acquire' | 'renew' | 'release' | 'remove' | 'other';
 
 /** What becomes of one call. Nothing set: it is carried out and answered at once. */
 export interface Fault {
@@ -87,7 +94,7 @@ interface CarriedOut<T> {
   readonly answer: T;
 }
 
-export class ScriptedStore implements LeaseStore {
+export class ScriptedStore implements RemovableStore {
   readonly description = 'a scripted table';
   readonly memory: MemoryStore;
   readonly calls: Call[] = [];
@@ -136,6 +143,14 @@ export class ScriptedStore implements LeaseStore {
       const answer = await this.memory.write(lease, write, own);
       const hidden = answer.kind === 'refused' && hideItem;
       return { outcome: answer.kind, answer: hidden ? { ...answer, item: undefined } : answer };
+    });
+  }
+
+  remove(lease: string, condition: Condition, call: StoreCall): Promise<RemoveAnswer> {
+    const what = { kind: 'remove', lease, consistent: undefined, write: undefined } as const;
+    return this.#call(what, call, async (own) => {
+      const answer = await this.memory.remove(lease, condition, own);
+      return { outcome: answer.kind, answer };
     });
   }
 

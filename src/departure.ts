@@ -1,0 +1,55 @@
+// Leaving a lease: vacating its record, or deleting it where a clean stop shall leave nothing.
+//
+// Conditional on identity and version: arriving late, it empties nobody else's lease (L1). A
+// renewal of one's own that nobody answered may have moved the version on: it is adopted (L7).
+
+import type { ReleaseAnswer } from './answers.ts';
+import { LeaseError } from './errors.ts';
+import type { LeaseAccess, Removed } from './lease-access.ts';
+import type { LeaseRecord } from './lease.ts';
+import type { Timeline } from './timeline.ts';
+import { release, remove } from './writes.ts';
+
+export type Way = 'vacate' | 'remove';
+
+export interface Departure {
+  readonly lease: string;
+  readonly way: Way;
+  readonly holderIdentity: string;
+  /** The version known; 0 where none is. */
+  readonly version: number;
+  readonly withinMs: number;
+  readonly requestTimeoutMs: number;
+  readonly timeline: Timeline;
+  /** Called with the record that the last answer showed. */
+  readonly onRecord: (record: LeaseRecord) => void;
+}
+
+const ROUNDS = 3;
+
+export async function depart(access: LeaseAccess, it: Departure): Promise<ReleaseAnswer> {
+  let { version } = it;
+  let error = new LeaseError('store-unavailable', `Lease "${it.lease}" was not released.`);
+  const endMs = it.timeline.look().elapsedMs + it.withinMs;
+  for (let round = 0; round < ROUNDS; round++) {
+    const leftMs = endMs - it.timeline.look().elapsedMs;
+    if (leftMs <= 0) break;
+    const timeoutMs = Math.min(it.requestTimeoutMs, leftMs);
+    const answer: Removed =
+      it.way === 'remove'
+        ? await access.remove(remove(it.holderIdentity, version), timeoutMs)
+        : await access.write(release(it.holderIdentity, version), timeoutMs);
+    if (answer.kind === 'failed') {
+      error = answer.error;
+      continue;
+    }
+    const record = 'record' in answer ? (answer.record as LeaseRecord | undefined) : undefined;
+    if (answer.kind === 'applied' || record?.holderIdentity !== it.holderIdentity) {
+      if (record !== undefined) it.onRecord(record);
+      return { kind: 'released' };
+    }
+    // A renewal of ours that nobody answered was applied after all.
+    version = record.version ?? version;
+  }
+  return { kind: 'unknown', error };
+}
