@@ -17,7 +17,7 @@ import { MonitorTable } from './monitor-table.ts';
 import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
-import { judge, readVerdict, type Circumstances, type Verdict } from './verdict.ts';
+import { judge, readVerdict, REPORTED, type Circumstances, type Verdict } from './verdict.ts';
 import { asRead, type Write } from './writes.ts';
 import { mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
 
@@ -224,9 +224,11 @@ export class LifecycleMonitor {
   }
 
   #count(record: LeaseRecord, pass: Pass): void {
-    if (readVerdict(record)?.status !== 'NotReady') return;
+    const verdict = readVerdict(record);
+    if (verdict?.status !== 'NotReady') return;
     pass.counts.notReady += 1;
-    if (record.kind !== 'heartbeat') return;
+    // Who says that it is not ready is not silent.
+    if (record.kind !== 'heartbeat' || verdict.reason === REPORTED) return;
     const zone = record.labels[ZONE_LABEL] ?? '';
     pass.silent.set(zone, (pass.silent.get(zone) ?? 0) + 1);
   }

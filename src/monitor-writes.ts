@@ -37,6 +37,13 @@ export function suspects(nowMs: number, retentionMs: number): Condition {
               {
                 all: [
                   held,
+                  { equals: ['annotations.ready', { S: 'false' }] },
+                  { not: { equals: ['kind', { S: 'leader' }] } },
+                ],
+              },
+              {
+                all: [
+                  held,
                   { equals: ['kind', { S: 'leader' }] },
                   { not: { same: ['leaseTransitions', 'condition.token'] } },
                 ],

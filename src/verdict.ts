@@ -66,6 +66,9 @@ export type Action =
 const FUTURE_MS = 5_000;
 const UNREADABLE_DURATION_MS = 60_000;
 
+/** The reason of a holder that is alive and says itself that it is not ready. */
+export const REPORTED = 'reported';
+
 export function judge(record: LeaseRecord, at: Circumstances): Action {
   const stored = readVerdict(record);
   if (stored?.event !== undefined) return { kind: 'publish', event: stored.event };
@@ -86,12 +89,22 @@ function judgeVacant(record: LeaseRecord, verdict: Verdict, at: Circumstances): 
 function judgeHeld(record: LeaseRecord, verdict: Verdict, at: Circumstances): Action {
   const unchanged = verdict.seen === markOf(record);
   if (verdict.status === 'Evicted' && unchanged) return judgeEvicted(record, verdict, at);
-  if (verdict.status === 'NotReady' && unchanged) return judgeNotReady(record, verdict, at);
-
+  const unready = verdict.status === 'NotReady' && verdict.reason === REPORTED;
+  if (verdict.status === 'NotReady' && !unready && unchanged) {
+    return judgeNotReady(record, verdict, at);
+  }
   const overdue = isOverdueByStamps(record, at);
-  if (verdict.status !== 'Ready') {
+  const reports = reportsUnready(record);
+  if (verdict.status !== 'Ready' && !(unready && reports)) {
     // The version has moved on: it is alive, whatever its stamps say.
-    return { kind: 'flag', verdict: ready(record, verdict, at, 'renewed', overdue === true) };
+    const alive = reports
+      ? notReady(record, verdict, at, REPORTED)
+      : ready(record, verdict, at, 'renewed');
+    return { kind: 'flag', verdict: { ...alive, mistrusted: overdue === true } };
+  }
+  const silent = verdict.mistrusted ? unchanged : overdue === true;
+  if (verdict.status === 'Ready' && reports && !silent) {
+    return { kind: 'flag', verdict: notReady(record, verdict, at, REPORTED) };
   }
   const changed = leaderChanged(record, verdict, at);
   if (changed !== undefined) return changed;
@@ -148,6 +161,12 @@ function judgeEvicted(record: LeaseRecord, verdict: Verdict, at: Circumstances):
   return collect ? { kind: 'collect' } : { kind: 'nothing' };
 }
 
+/** Only of who is watched for its own sake; a leader says nothing at its renewals. */
+function reportsUnready(record: LeaseRecord): boolean {
+  const speaks = record.kind === 'heartbeat' || record.kind === 'identity';
+  return speaks && record.annotations['ready'] === 'false';
+}
+
 function leaderChanged(
   record: LeaseRecord,
   verdict: Verdict,
@@ -190,13 +209,7 @@ function isOverdueByStamps(record: LeaseRecord, at: Circumstances): boolean | un
   return at.nowMs > expireTimeMs + at.graceMs;
 }
 
-function ready(
-  record: LeaseRecord,
-  verdict: Verdict,
-  at: Circumstances,
-  reason: string,
-  mistrusted = false,
-): Verdict {
+function ready(record: LeaseRecord, verdict: Verdict, at: Circumstances, reason: string): Verdict {
   const announced =
     verdict.status === 'Ready' ? verdict : withEvent(verdict, 'Ready', record.holderIdentity, at);
   return {
@@ -205,7 +218,7 @@ function ready(
     reason,
     sinceMs: at.nowMs,
     seen: markOf(record),
-    mistrusted,
+    mistrusted: false,
   };
 }
 
