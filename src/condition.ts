@@ -7,7 +7,8 @@ import type { AttributeName } from './schema.ts';
 /** An attribute, or an entry of a map: a part of the monitor's verdict, what a holder says. */
 export type Path =
   | AttributeName
-  | `condition.${'status' | 'seen' | 'since' | 'token' | 'event' | 'missed'}`
+  | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
+  | 'pass.at'
   | 'annotations.ready'
   | `labels.${string}`;
 

@@ -2,7 +2,7 @@
 // is published and cleared after: it arrives at least once, with the same id each time.
 
 import { splitLeaseKey, type LeaseRecord } from './lease.ts';
-import { eventId, type EventType, type PendingEvent, type Verdict } from './verdict.ts';
+import { eventId, type EventType, type PendingEvent, type Verdict } from './stored-verdict.ts';
 
 export const EVENT_SOURCE = 'lambda-lease';
 
@@ -42,22 +42,26 @@ export interface EventSink {
   publish(events: readonly LeaseEvent[]): Promise<readonly boolean[]>;
 }
 
+/**
+ * The record may have changed hands since: where the holder's logs are is told of its own only.
+ */
 export function makeEvent(record: LeaseRecord, verdict: Verdict, event: PendingEvent): LeaseEvent {
+  const itsOwn = record.leaseTransitions === event.token;
   return {
     detailType: DETAIL_TYPES[event.type],
     timeMs: event.atMs,
     detail: {
-      metadata: { id: eventId(record, verdict), version: '1' },
+      metadata: { id: eventId(record.lease, verdict.count, event), version: '1' },
       data: {
         lease: record.lease,
         ...splitLeaseKey(record.lease),
         kind: record.kind,
         holderIdentity: event.holderIdentity,
-        fencingToken: record.leaseTransitions,
+        fencingToken: event.token,
         status: verdict.status,
         reason: verdict.reason,
-        renewTime: record.renewTime,
-        annotations: record.annotations,
+        renewTime: itsOwn ? record.renewTime : undefined,
+        annotations: itsOwn ? record.annotations : {},
         labels: record.labels,
       },
     },

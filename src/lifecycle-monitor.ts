@@ -7,18 +7,21 @@
 
 import { systemClock, type Clock } from './clock.ts';
 import { consoleLogger, type Logger } from './environment.ts';
-import { describeError, isPermanent, LeaseError } from './errors.ts';
-import { makeEvent, type EventSink } from './events.ts';
+import { bounded } from './bounded.ts';
+import { describeError, isLeaseError, LeaseError } from './errors.ts';
+import { makeEvent, type EventSink, type LeaseEvent } from './events.ts';
 import { asNumber, asText, readLease, type Item, type LeaseRecord } from './lease.ts';
 import type { Metrics } from './metrics.ts';
 import { collect, evict, flag, heartbeatsOfZones, published, suspects } from './monitor-writes.ts';
 import { nextPass, readPassMemory, writePassMemory, type PassMemory } from './pass-memory.ts';
 import { MonitorTable } from './monitor-table.ts';
+import { measure, noCounts, type Counts, type PassReport } from './pass-report.ts';
 import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
-import { judge, readVerdict, REPORTED, type Circumstances, type Verdict } from './verdict.ts';
-import { asRead, type Write } from './writes.ts';
+import { readVerdict, type Verdict } from './stored-verdict.ts';
+import { judge, REPORTED, type Circumstances } from './verdict.ts';
+import type { Write } from './writes.ts';
 import { mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
 
 export interface LifecycleMonitorOptions {
@@ -39,23 +42,6 @@ export interface LifecycleMonitorOptions {
   readonly segments?: number;
 }
 
-export interface PassReport {
-  /** Why the pass passed no verdict. */
-  readonly blind: 'store' | 'clock' | undefined;
-  readonly scanned: number;
-  readonly suspects: number;
-  readonly notReady: number;
-  readonly evicted: number;
-  readonly collected: number;
-  readonly published: number;
-  readonly unpublished: number;
-  /** Records that could not be judged; the log says why. */
-  readonly unusable: number;
-  readonly zones: Readonly<Record<string, ZoneMode>>;
-}
-
-type Counts = { -readonly [Key in keyof Omit<PassReport, 'blind' | 'zones'>]: number };
-
 /** What one pass knows and counts. */
 interface Pass {
   readonly at: Circumstances;
@@ -63,7 +49,14 @@ interface Pass {
   /** Silent heartbeats, by zone. */
   readonly silent: Map<string, number>;
   /** Evictions wait until the zones are known. */
-  readonly doomed: string[];
+  readonly doomed: Doomed[];
+  /** Calls about single records that were not answered. */
+  unanswered: number;
+}
+
+interface Doomed {
+  readonly lease: string;
+  readonly zone: string | undefined;
 }
 
 /** Suspects that are attended to at once. */
@@ -72,60 +65,50 @@ const ATTENDED_AT_ONCE = 16;
 const STEPS = 6;
 /** What a pass keeps in mind at most; the next one does the rest. */
 const MOST_DOOMED = 10_000;
+/** So many unanswered calls about single records, and the table itself is out of reach. */
+const MOST_UNANSWERED = 16;
+const PUBLISH_TIMEOUT_MS = 15_000;
 
 const OWN_LEASE = `${MONITOR_LEASE.namespace}/${MONITOR_LEASE.name}`;
 
 export class LifecycleMonitor {
   readonly #options: LifecycleMonitorOptions;
   readonly #logger: Logger;
+  readonly #clock: Clock;
   readonly #timeline: Timeline;
   readonly #table: MonitorTable;
   #blind = false;
 
   constructor(options: LifecycleMonitorOptions) {
     this.#options = options;
-    const clock = options.clock ?? systemClock;
+    this.#clock = options.clock ?? systemClock;
     this.#logger = options.logger ?? consoleLogger;
-    this.#timeline = new Timeline(clock);
-    this.#table = new MonitorTable(options.store, clock, this.#timeline, options.segments ?? 4);
+    this.#timeline = new Timeline(this.#clock);
+    const { store, segments = 4 } = options;
+    this.#table = new MonitorTable(store, this.#clock, this.#timeline, segments);
   }
 
   /** One pass over the whole table. Does not reject: what it could not do, the next one does. */
   async pass(): Promise<PassReport> {
     const start = this.#timeline.look();
-    const counts: Counts = {
-      scanned: 0,
-      suspects: 0,
-      notReady: 0,
-      evicted: 0,
-      collected: 0,
-      published: 0,
-      unpublished: 0,
-      unusable: 0,
-    };
+    const counts = noCounts();
     let zones: Record<string, ZoneMode> = {};
     let blind: PassReport['blind'];
     try {
       const own = await this.#table.read(OWN_LEASE);
-      const clock = await this.#table.clockStatus();
-      if (clock.kind === 'checked' || clock.kind === 'unverifiable') {
-        zones = await this.#lookAround(own, counts);
-      } else {
-        blind = 'clock';
-        this.#logger.error("The lifecycle monitor's clock is not right: it passes no verdict.", {
-          ...clock,
-        });
-      }
-      this.#blind = blind !== undefined;
+      await this.#table.checkClock();
+      zones = await this.#lookAround(own, counts);
     } catch (error) {
-      blind = 'store';
-      this.#blind = true;
-      this.#logger.error('A pass of the lifecycle monitor could not see the table.', {
+      blind = isLeaseError(error, 'clock-wrong') ? 'clock' : 'store';
+      this.#logger.error('A pass of the lifecycle monitor was blind: it passes no verdict.', {
+        because: blind,
         error: describeError(error),
       });
     }
+    this.#blind = blind !== undefined;
     const report = { blind, ...counts, zones };
-    this.#measure(report, this.#timeline.look().elapsedMs - start.elapsedMs);
+    const durationMs = this.#timeline.look().elapsedMs - start.elapsedMs;
+    if (this.#options.metrics !== undefined) measure(report, durationMs, this.#options.metrics);
     return report;
   }
 
@@ -147,6 +130,7 @@ export class LifecycleMonitor {
       counts,
       silent: new Map(),
       doomed: [],
+      unanswered: 0,
     };
     await this.#attendToSuspects(pass);
     const zones = await this.#zones(pass);
@@ -157,70 +141,81 @@ export class LifecycleMonitor {
 
   async #attendToSuspects(pass: Pass): Promise<void> {
     const filter = suspects(pass.at.nowMs, pass.at.retentionMs);
-    const counted = await this.#table.scanAll(filter, async (items) => {
+    pass.counts.scanned = await this.#table.scanAll(filter, async (items) => {
       pass.counts.suspects += items.length;
       await inParallel(items, ATTENDED_AT_ONCE, async (item) => {
         const lease = asText(item[KEY_ATTRIBUTE]);
-        if (lease !== undefined) await this.#attendSafely(lease, pass, pass.at, false);
+        // Its own lease changes hands every minute.
+        if (lease === undefined || lease === OWN_LEASE) return;
+        await this.#attendSafely(lease, pass, undefined);
       });
     });
-    pass.counts.scanned = counted;
   }
 
-  /** A record that cannot be attended to keeps nobody from the others. */
-  async #attendSafely(
-    lease: string,
-    pass: Pass,
-    at: Circumstances,
-    mayEvict: boolean,
-  ): Promise<void> {
+  /** A record that cannot be attended to keeps nobody from the others. True: it was evicted. */
+  async #attendSafely(lease: string, pass: Pass, zone: ZoneMode | undefined): Promise<boolean> {
     try {
-      await this.#attend(lease, pass, at, mayEvict);
+      return await this.#attend(lease, pass, zone);
     } catch (error) {
-      if (!isPermanent(error)) throw error;
+      if (isLeaseError(error, 'store-unavailable')) pass.unanswered += 1;
+      else if (!isAboutOneRecord(error)) throw error;
+      if (pass.unanswered > MOST_UNANSWERED) throw error;
       pass.counts.unusable += 1;
-      this.#logger.error('The lifecycle monitor cannot judge a lease.', {
+      this.#logger.error('The lifecycle monitor cannot attend to a lease.', {
         lease,
         error: describeError(error),
       });
+      return false;
     }
   }
 
-  /** Does what is to be done with one lease, step by step, as long as nobody interferes. */
-  async #attend(lease: string, pass: Pass, at: Circumstances, mayEvict: boolean): Promise<void> {
+  /**
+   * Does what is to be done with one lease, step by step, as long as nobody interferes. Evicts only
+   * when it is told the mode of the zone.
+   */
+  async #attend(lease: string, pass: Pass, zone: ZoneMode | undefined): Promise<boolean> {
     let record: LeaseRecord | undefined = readLease(lease, await this.#table.read(lease));
     if (record.corrupt !== undefined) throw new LeaseError('corrupt-record', record.corrupt);
     for (let step = 0; step < STEPS && record !== undefined; step++) {
-      const own = withOwnPatience(record, at);
-      const action = judge(record, own);
+      const at = this.#circumstances(pass, record, zone);
+      const action = judge(record, at);
       switch (action.kind) {
         case 'nothing':
           this.#count(record, pass);
-          return;
+          return false;
         case 'publish':
           record = await this.#publish(record, pass);
           break;
         case 'flag':
           record = await this.#write(flag(record, action.verdict), record, action.verdict);
           break;
-        case 'evict':
-          if (!mayEvict) {
+        case 'evict': {
+          if (zone === undefined) {
             this.#count(record, pass);
-            if (pass.doomed.length < MOST_DOOMED) pass.doomed.push(lease);
-            return;
+            if (pass.doomed.length < MOST_DOOMED) pass.doomed.push({ lease, zone: zoneOf(record) });
+            return false;
           }
-          record = await this.#write(
-            evict(record, action.verdict, at.nowMs),
-            record,
-            action.verdict,
-          );
-          if (record !== undefined) pass.counts.evicted += 1;
-          break;
+          const eviction = evict(record, action.verdict, at.nowMs);
+          const evicted = await this.#write(eviction, record, action.verdict);
+          if (evicted === undefined) return false;
+          pass.counts.evicted += 1;
+          await this.#publish(evicted, pass);
+          return true;
+        }
         case 'collect':
           await this.#collect(record, pass);
-          return;
+          return false;
       }
     }
+    return false;
+  }
+
+  /** By the clock as it is now: a pass may take long, and its process may stand still in it. */
+  #circumstances(pass: Pass, record: LeaseRecord, zone: ZoneMode | undefined): Circumstances {
+    this.#table.assertClock();
+    const nowMs = Math.floor(this.#timeline.look().wallMs);
+    const at = withOwnPatience(record, { ...pass.at, nowMs });
+    return zone === 'Full' ? { ...at, extraTolerationMs: at.tolerationMs } : at;
   }
 
   #count(record: LeaseRecord, pass: Pass): void {
@@ -229,7 +224,7 @@ export class LifecycleMonitor {
     pass.counts.notReady += 1;
     // Who says that it is not ready is not silent.
     if (record.kind !== 'heartbeat' || verdict.reason === REPORTED) return;
-    const zone = record.labels[ZONE_LABEL] ?? '';
+    const zone = zoneOf(record) ?? '';
     pass.silent.set(zone, (pass.silent.get(zone) ?? 0) + 1);
   }
 
@@ -240,7 +235,7 @@ export class LifecycleMonitor {
     const heartbeats = new Map<string, number>();
     await this.#table.scanAll(heartbeatsOfZones(), (items) => {
       for (const item of items) {
-        const zone = readLease('', item).labels[ZONE_LABEL] ?? '';
+        const zone = zoneOf(readLease('', item)) ?? '';
         heartbeats.set(zone, (heartbeats.get(zone) ?? 0) + 1);
       }
       return Promise.resolve();
@@ -258,34 +253,42 @@ export class LifecycleMonitor {
   async #evictDoomed(pass: Pass, zones: ReadonlyMap<string, ZoneMode>): Promise<void> {
     const evictedIn = new Map<string, number>();
     const most = this.#options.evictionsPerPass ?? 10;
-    for (const lease of pass.doomed) {
-      const record = readLease(lease, await this.#table.read(lease));
-      const zone = record.kind === 'heartbeat' ? '' : undefined;
-      const name = record.labels[ZONE_LABEL] ?? zone;
-      const mode = name === undefined ? 'Normal' : (zones.get(name) ?? 'Normal');
-      if (name !== undefined) {
-        const already = evictedIn.get(name) ?? 0;
-        if (already >= (mode === 'Partial' ? 1 : most)) continue;
-        evictedIn.set(name, already + 1);
-      }
-      const patience = withOwnPatience(record, pass.at).tolerationMs;
-      const extraTolerationMs = mode === 'Full' ? patience : 0;
-      await this.#attendSafely(lease, pass, { ...pass.at, extraTolerationMs }, true);
+    for (const { lease, zone } of pass.doomed) {
+      const mode = zone === undefined ? 'Normal' : (zones.get(zone) ?? 'Normal');
+      const already = zone === undefined ? 0 : (evictedIn.get(zone) ?? 0);
+      if (already >= (mode === 'Partial' ? 1 : most)) continue;
+      const evicted = await this.#attendSafely(lease, pass, mode);
+      if (evicted && zone !== undefined) evictedIn.set(zone, already + 1);
     }
   }
 
   async #publish(record: LeaseRecord, pass: Pass): Promise<LeaseRecord | undefined> {
     const verdict = readVerdict(record);
     if (verdict?.event === undefined) return undefined;
-    const [accepted] = await this.#options.events.publish([
-      makeEvent(record, verdict, verdict.event),
-    ]);
-    if (accepted !== true) {
+    if (!(await this.#isAccepted(makeEvent(record, verdict, verdict.event)))) {
       pass.counts.unpublished += 1;
+      this.#count(record, pass);
       return undefined;
     }
     pass.counts.published += 1;
     return this.#write(published(record, verdict), record, undefined);
+  }
+
+  /** A sink may never answer, or break its promise not to reject. */
+  async #isAccepted(event: LeaseEvent): Promise<boolean> {
+    const { events } = this.#options;
+    const what = `The publication of event ${event.detail.metadata.id}`;
+    try {
+      const publish = () => events.publish([event]);
+      const [accepted] = await bounded(this.#clock, PUBLISH_TIMEOUT_MS, what, publish);
+      return accepted === true;
+    } catch (error) {
+      this.#logger.warn('An event was not published; it is published again.', {
+        id: event.detail.metadata.id,
+        error: describeError(error),
+      });
+      return false;
+    }
   }
 
   async #collect(record: LeaseRecord, pass: Pass): Promise<void> {
@@ -317,28 +320,13 @@ export class LifecycleMonitor {
 
   /** Conditional on the last pass that was read: a slow second monitor overwrites nothing newer. */
   async #remember(own: Item, memory: PassMemory): Promise<void> {
-    const condition = asRead('pass', own);
+    const { pass } = own;
+    const at = pass !== undefined && 'M' in pass ? pass.M['at'] : undefined;
     await this.#table.write(OWN_LEASE, {
-      condition,
+      condition: at === undefined ? { absent: 'pass.at' } : { equals: ['pass.at', at] },
       set: { pass: writePassMemory(memory) },
       remove: [],
     });
-  }
-
-  #measure(report: PassReport, durationMs: number): void {
-    const { metrics } = this.#options;
-    if (metrics === undefined) return;
-    const zones = Object.values(report.zones);
-    metrics.addMetric('MonitorPass', 'Count', 1);
-    metrics.addMetric('MonitorPassDuration', 'Milliseconds', Math.round(durationMs));
-    metrics.addMetric('MonitorBlind', 'Count', report.blind === undefined ? 0 : 1);
-    metrics.addMetric('LeasesScanned', 'Count', report.scanned);
-    metrics.addMetric('LeasesNotReady', 'Count', report.notReady);
-    metrics.addMetric('LeasesEvicted', 'Count', report.evicted);
-    metrics.addMetric('EventsUnpublished', 'Count', report.unpublished);
-    metrics.addMetric('ZonesPartiallySilent', 'Count', zones.filter((m) => m === 'Partial').length);
-    metrics.addMetric('ZonesSilent', 'Count', zones.filter((m) => m === 'Full').length);
-    metrics.publishStoredMetrics?.();
   }
 }
 
@@ -355,15 +343,30 @@ function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances 
   };
 }
 
+/** A heartbeat without a zone is in the one without a name; a leader's lease, in none. */
+function zoneOf(record: LeaseRecord): string | undefined {
+  return record.labels[ZONE_LABEL] ?? (record.kind === 'heartbeat' ? '' : undefined);
+}
+
+/** Somebody has to mend that record; the others can be judged. */
+function isAboutOneRecord(error: unknown): boolean {
+  return isLeaseError(error, 'corrupt-record') || isLeaseError(error, 'request-refused');
+}
+
 async function inParallel<T>(
   items: readonly T[],
   atOnce: number,
   each: (item: T) => Promise<void>,
 ): Promise<void> {
-  const queue = items.values();
+  const queue = [...items].reverse();
   await Promise.all(
     Array.from({ length: Math.min(atOnce, items.length) }, async () => {
-      for (const item of queue) await each(item);
+      for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
+        await each(item).catch((error: unknown) => {
+          queue.length = 0;
+          throw error;
+        });
+      }
     }),
   );
 }

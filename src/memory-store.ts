@@ -6,12 +6,12 @@ import type { Item, Value } from './lease.ts';
 import { asNumber } from './lease.ts';
 import { LeaseError } from './errors.ts';
 import type {
-  LeaseStore,
   ReadCall,
   RemoveAnswer,
   ScanAnswer,
   ScanCall,
   StoreCall,
+  WatchableStore,
   WriteAnswer,
 } from './store.ts';
 import type { Increment, Write } from './writes.ts';
@@ -23,7 +23,7 @@ export interface MemoryStoreOptions {
   readonly pageSize?: number;
 }
 
-export class MemoryStore implements LeaseStore {
+export class MemoryStore implements WatchableStore {
   readonly description = 'a table in memory';
   readonly #items = new Map<string, Item>();
   readonly #serverTimeMs: (() => number) | undefined;
@@ -57,17 +57,18 @@ export class MemoryStore implements LeaseStore {
     });
   }
 
-  /** Segments are shares of the keys in their order of creation. */
+  /** In the order of the keys, so that a page ends at the same place whatever has gone since. */
   async scan(call: ScanCall): Promise<ScanAnswer> {
     return this.#answer(call, () => {
-      const keys = [...this.#items.keys()].filter((_, at) => at % call.segments === call.segment);
-      const start = call.after === undefined ? 0 : keys.indexOf(call.after) + 1;
-      const page = keys.slice(start, start + this.#pageSize);
+      const { after = '', segment, segments } = call;
+      const keys = [...this.#items.keys()]
+        .filter((key) => key > after && hash(key) % segments === segment)
+        .sort();
+      const page = keys.slice(0, this.#pageSize);
       const items = page.map((key) => this.#items.get(key) ?? {});
-      const last = start + this.#pageSize < keys.length ? page.at(-1) : undefined;
       return {
         items: items.filter((item) => holds(call.filter, item)),
-        after: last,
+        after: keys.length > page.length ? page.at(-1) : undefined,
         scanned: items.length,
       };
     });
@@ -122,4 +123,11 @@ function incremented(old: Value | undefined, effect: Increment): Value {
 
 function isIncrement(effect: Value | Increment): effect is Increment {
   return 'incrementFrom' in effect;
+}
+
+/** Which segment of a scan a key belongs to, now and later. */
+function hash(key: string): number {
+  let sum = 7;
+  for (const letter of key) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) >>> 0;
+  return sum;
 }

@@ -5,6 +5,7 @@ import { bounded } from './bounded.ts';
 import { ClockCheck, type ClockStatus } from './clock-check.ts';
 import type { Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
+import { LeaseError } from './errors.ts';
 import type { Item } from './lease.ts';
 import { MONITOR_LEASE } from './schema.ts';
 import type { RemoveAnswer, ScanAnswer, StoreCall, WatchableStore, WriteAnswer } from './store.ts';
@@ -14,6 +15,7 @@ import type { Write } from './writes.ts';
 /** The clock must be right to within what any lease tolerates. */
 const CLOCK_TOLERANCE_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 3_000;
+const MOST_SAMPLES = 3;
 
 export class MonitorTable {
   readonly #store: WatchableStore;
@@ -54,28 +56,54 @@ export class MonitorTable {
   ): Promise<number> {
     const segments = this.#segments;
     let scanned = 0;
+    let failed = false;
     await Promise.all(
       Array.from({ length: segments }, async (_, segment) => {
         let after: string | undefined;
-        do {
-          const from = after;
-          const page: ScanAnswer = await this.#call('scan', (call) =>
-            this.#store.scan({ ...call, filter, segment, segments, after: from }),
-          );
-          scanned += page.scanned;
-          await attend(page.items);
-          after = page.after;
-        } while (after !== undefined);
+        try {
+          do {
+            const from = after;
+            const page: ScanAnswer = await this.#call('scan', (call) =>
+              this.#store.scan({ ...call, filter, segment, segments, after: from }),
+            );
+            scanned += page.scanned;
+            await attend(page.items);
+            after = page.after;
+          } while (after !== undefined && !failed);
+        } catch (error) {
+          failed = true;
+          throw error;
+        }
       }),
     );
     return scanned;
   }
 
-  /** By the answers so far; a slow one proves nothing and is asked for again. */
-  async clockStatus(): Promise<ClockStatus> {
-    const status = this.#clockCheck.status(CLOCK_TOLERANCE_MS);
-    if (status.kind !== 'unchecked') return status;
-    await this.read(`${MONITOR_LEASE.namespace}/${MONITOR_LEASE.name}`);
+  /**
+   * By the answers so far; a slow one proves nothing, and is asked for again.
+   * @throws LeaseError `clock-wrong` for a clock that decides nothing.
+   */
+  async checkClock(): Promise<void> {
+    for (let again = 0; again < MOST_SAMPLES && this.#clockStatus.kind === 'unchecked'; again++) {
+      await this.read(`${MONITOR_LEASE.namespace}/${MONITOR_LEASE.name}`);
+    }
+    this.assertClock();
+  }
+
+  /** @throws LeaseError `clock-wrong` when the clock was set, or stood still, since it was checked. */
+  assertClock(): void {
+    const status = this.#clockStatus;
+    if (status.kind === 'checked' || status.kind === 'unverifiable') return;
+    throw new LeaseError(
+      'clock-wrong',
+      status.kind === 'wrong'
+        ? `The monitor's clock is wrong: what must be added lies between ${status.lowerMs} and ` +
+            `${status.upperMs} ms. Set the clock of its host.`
+        : "The monitor's clock could not be checked: answers were slow, or the clock was set.",
+    );
+  }
+
+  get #clockStatus(): ClockStatus {
     return this.#clockCheck.status(CLOCK_TOLERANCE_MS);
   }
 

@@ -3,12 +3,10 @@
 // and an eviction is conditional on the version that was judged (L1).
 
 import type { Condition } from './condition.ts';
-import { isoTime, type LeaseRecord } from './lease.ts';
-import { isOpen, writeVerdict, type Verdict } from './verdict.ts';
-import { asRead, unchanged, type Write } from './writes.ts';
-
-/** A renewTime so far ahead of the monitor's clock lies in the future. */
-const FUTURE_MS = 5_000;
+import type { LeaseRecord } from './lease.ts';
+import { isOpen, writeVerdict, type Verdict } from './stored-verdict.ts';
+import { latestExpiry, latestRenewal } from './verdict.ts';
+import { unchanged, type Write } from './writes.ts';
 
 /**
  * The records in which something may have to be done. Evaluated in the server; filters know no
@@ -31,8 +29,8 @@ export function suspects(nowMs: number, retentionMs: number): Condition {
           {
             any: [
               { all: [held, { below: ['expireTime', nowMs] }] },
-              { all: [held, { not: { isNumber: 'expireTime' } }] },
-              { all: [held, { after: ['renewTime', isoTime(nowMs + FUTURE_MS)] }] },
+              { all: [held, { not: { below: ['expireTime', latestExpiry(nowMs)] } }] },
+              { all: [held, { after: ['renewTime', latestRenewal(nowMs)] }] },
               { not: { absent: 'openVerdict' } },
               {
                 all: [
@@ -63,7 +61,12 @@ export function suspects(nowMs: number, retentionMs: number): Condition {
       {
         all: [
           evictedAsItIs,
-          { not: { equals: ['kind', { S: 'leader' }] } },
+          {
+            any: [
+              { equals: ['kind', { S: 'heartbeat' }] },
+              { equals: ['kind', { S: 'identity' }] },
+            ],
+          },
           { below: ['condition.since', nowMs - retentionMs] },
         ],
       },
@@ -84,7 +87,7 @@ export function heartbeatsOfZones(): Condition {
 
 export function flag(judged: LeaseRecord, verdict: Verdict): Write {
   return {
-    condition: { all: [unchanged(judged), asRead('condition', judged.raw)] },
+    condition: { all: [unchanged(judged), verdictAsRead(judged)] },
     ...stored(verdict),
   };
 }
@@ -103,7 +106,7 @@ export function evict(judged: LeaseRecord, verdict: Verdict, nowMs: number): Wri
 /** The record may have moved on since; the verdict has not. */
 export function published(judged: LeaseRecord, verdict: Verdict): Write {
   return {
-    condition: asRead('condition', judged.raw),
+    condition: { all: [verdictAsRead(judged), { not: { absent: 'condition.event' } }] },
     ...stored({ ...verdict, event: undefined }),
   };
 }
@@ -113,11 +116,20 @@ export function collect(judged: LeaseRecord): Condition {
   return {
     all: [
       unchanged(judged),
-      asRead('condition', judged.raw),
+      verdictAsRead(judged),
       { not: { equals: ['kind', { S: 'leader' }] } },
       { not: { absent: 'kind' } },
     ],
   };
+}
+
+/** By its count, which rises with every verdict: some servers find no map equal to any. */
+function verdictAsRead({ raw }: LeaseRecord): Condition {
+  const { condition } = raw;
+  const count = condition !== undefined && 'M' in condition ? condition.M['count'] : undefined;
+  return count === undefined
+    ? { absent: 'condition.count' }
+    : { equals: ['condition.count', count] };
 }
 
 function stored(verdict: Verdict): Pick<Write, 'set' | 'remove'> {

@@ -6,38 +6,15 @@
 // carries the version it saw: eviction rests on that same version still being there, never on
 // stamps alone, for the holder's clock may be wrong.
 
-import { asNumber, asText, isoTime, type Item, type LeaseRecord, type Value } from './lease.ts';
-
-export type LeaseStatus = 'Ready' | 'NotReady' | 'Evicted';
-
-export type EventType = 'NotReady' | 'Ready' | 'Evicted' | 'LeaderChanged' | 'ScheduleMissed';
-
-/** An event that is recorded and not published yet. */
-export interface PendingEvent {
-  readonly type: EventType;
-  readonly atMs: number;
-  /** The holder that it is about: an eviction removes it from the record. */
-  readonly holderIdentity: string | undefined;
-}
-
-/** The verdict stored in a record. */
-export interface Verdict {
-  readonly status: LeaseStatus;
-  readonly reason: string | undefined;
-  /** Since when `seen` has been there, by the monitor's clock. */
-  readonly sinceMs: number;
-  /** The version that was judged or is watched, as text; see `markOf`. */
-  readonly seen: string;
-  /** The last token whose holder has been announced. */
-  readonly token: number;
-  /** Rises with every event, so that each has an id of its own. */
-  readonly count: number;
-  readonly event: PendingEvent | undefined;
-  /** The dueTime that has been reported as missed. */
-  readonly missedDueTimeMs: number | undefined;
-  /** Its holder renews with stamps that look expired: only observation counts. */
-  readonly mistrusted: boolean;
-}
+import { asNumber, isoTime, type LeaseRecord } from './lease.ts';
+import { LONGEST_DURATION_SECONDS } from './schema.ts';
+import {
+  markOf,
+  readVerdict,
+  type EventType,
+  type PendingEvent,
+  type Verdict,
+} from './stored-verdict.ts';
 
 export interface Circumstances {
   /** The monitor's wall clock, which has been checked. */
@@ -73,10 +50,12 @@ export function judge(record: LeaseRecord, at: Circumstances): Action {
   const stored = readVerdict(record);
   if (stored?.event !== undefined) return { kind: 'publish', event: stored.event };
   const verdict = stored ?? firstVerdict(at.nowMs);
-
-  const missed = missedSchedule(record, verdict, at);
-  if (missed !== undefined) return missed;
-  return record.vacant ? judgeVacant(record, verdict, at) : judgeHeld(record, verdict, at);
+  const action =
+    missedSchedule(record, verdict, at) ??
+    (record.vacant ? judgeVacant(record, verdict, at) : judgeHeld(record, verdict, at));
+  return 'verdict' in action
+    ? { ...action, verdict: { ...action.verdict, count: verdict.count + 1 } }
+    : action;
 }
 
 function judgeVacant(record: LeaseRecord, verdict: Verdict, at: Circumstances): Action {
@@ -100,7 +79,8 @@ function judgeHeld(record: LeaseRecord, verdict: Verdict, at: Circumstances): Ac
     const alive = reports
       ? notReady(record, verdict, at, REPORTED)
       : ready(record, verdict, at, 'renewed');
-    return { kind: 'flag', verdict: { ...alive, mistrusted: overdue === true } };
+    const mistrusted = overdue === true || (overdue === false && isBehind(record, verdict));
+    return { kind: 'flag', verdict: { ...alive, mistrusted } };
   }
   const silent = verdict.mistrusted ? unchanged : overdue === true;
   if (verdict.status === 'Ready' && reports && !silent) {
@@ -125,7 +105,8 @@ function judgeByObservation(
   unchanged: boolean,
   overdue: boolean | undefined,
 ): Action {
-  if (verdict.mistrusted && overdue === false) {
+  const trusted = overdue === false && !unchanged && !isBehind(record, verdict);
+  if (verdict.mistrusted && trusted) {
     return { kind: 'flag', verdict: { ...watched(record, verdict, at), mistrusted: false } };
   }
   if (!unchanged || verdict.sinceMs > at.nowMs) {
@@ -138,6 +119,10 @@ function judgeByObservation(
 }
 
 function judgeNotReady(record: LeaseRecord, verdict: Verdict, at: Circumstances): Action {
+  if (verdict.sinceMs > at.nowMs + FUTURE_MS) {
+    // Whoever wrote that had another clock: it counts from now.
+    return { kind: 'flag', verdict: watched(record, verdict, at) };
+  }
   const fromMs = Math.max(verdict.sinceMs, at.tolerationsFromMs);
   const patienceMs = Math.max(at.tolerationMs, durationOf(record)) + at.extraTolerationMs;
   if (at.nowMs < at.frozenUntilMs || at.nowMs - fromMs < patienceMs) return { kind: 'nothing' };
@@ -145,7 +130,7 @@ function judgeNotReady(record: LeaseRecord, verdict: Verdict, at: Circumstances)
   return {
     kind: 'evict',
     verdict: {
-      ...withEvent(verdict, 'Evicted', record.holderIdentity, at),
+      ...withEvent(verdict, 'Evicted', record, at),
       status: 'Evicted',
       reason: verdict.reason,
       sinceMs: at.nowMs,
@@ -176,7 +161,7 @@ function leaderChanged(
   return {
     kind: 'flag',
     verdict: {
-      ...withEvent(verdict, 'LeaderChanged', record.holderIdentity, at),
+      ...withEvent(verdict, 'LeaderChanged', record, at),
       token: record.leaseTransitions,
     },
   };
@@ -194,24 +179,40 @@ function missedSchedule(
   return {
     kind: 'flag',
     verdict: {
-      ...withEvent(verdict, 'ScheduleMissed', record.holderIdentity, at),
+      ...withEvent(verdict, 'ScheduleMissed', record, at),
       missedDueTimeMs: dueMs,
     },
   };
 }
 
-/** True: expired for longer than the grace. Undefined: the stamps tell nothing. */
+/**
+ * True: expired for longer than the grace. Undefined: the stamps tell nothing. They are compared as
+ * the filter compares them, so that whatever is judged here is seen there.
+ */
 function isOverdueByStamps(record: LeaseRecord, at: Circumstances): boolean | undefined {
   const { expireTimeMs, renewTime } = record;
-  const renewMs = renewTime === undefined ? Number.NaN : Date.parse(renewTime);
-  if (expireTimeMs === undefined || Number.isNaN(renewMs)) return undefined;
-  if (renewMs > at.nowMs + FUTURE_MS) return undefined;
+  if (expireTimeMs === undefined || expireTimeMs >= latestExpiry(at.nowMs)) return undefined;
+  if (renewTime !== undefined && renewTime > latestRenewal(at.nowMs)) return undefined;
   return at.nowMs > expireTimeMs + at.graceMs;
 }
 
+/** The version that this verdict has seen is newer than the stamp of the one after it. */
+function isBehind({ renewTime }: LeaseRecord, { sinceMs }: Verdict): boolean {
+  return renewTime !== undefined && Date.parse(renewTime) < sinceMs - FUTURE_MS;
+}
+
+/** A renewTime that sorts after this one lies in the future, or is none. */
+export function latestRenewal(nowMs: number): string {
+  return isoTime(nowMs + FUTURE_MS);
+}
+
+/** An expireTime from here on lies further ahead than any lease lasts. */
+export function latestExpiry(nowMs: number): number {
+  return nowMs + FUTURE_MS + LONGEST_DURATION_SECONDS * 1_000;
+}
+
 function ready(record: LeaseRecord, verdict: Verdict, at: Circumstances, reason: string): Verdict {
-  const announced =
-    verdict.status === 'Ready' ? verdict : withEvent(verdict, 'Ready', record.holderIdentity, at);
+  const announced = verdict.status === 'Ready' ? verdict : withEvent(verdict, 'Ready', record, at);
   return {
     ...announced,
     status: 'Ready',
@@ -229,7 +230,7 @@ function notReady(
   reason: string,
 ): Verdict {
   return {
-    ...withEvent(verdict, 'NotReady', record.holderIdentity, at),
+    ...withEvent(verdict, 'NotReady', record, at),
     status: 'NotReady',
     reason,
     sinceMs: at.nowMs,
@@ -244,14 +245,10 @@ function watched(record: LeaseRecord, verdict: Verdict, at: Circumstances): Verd
 function withEvent(
   verdict: Verdict,
   type: EventType,
-  holderIdentity: string | undefined,
+  { holderIdentity, leaseTransitions: token }: LeaseRecord,
   at: Circumstances,
 ): Verdict {
-  return {
-    ...verdict,
-    count: verdict.count + 1,
-    event: { type, atMs: at.nowMs, holderIdentity },
-  };
+  return { ...verdict, event: { type, atMs: at.nowMs, holderIdentity, token } };
 }
 
 function firstVerdict(nowMs: number): Verdict {
@@ -270,94 +267,4 @@ function firstVerdict(nowMs: number): Verdict {
 
 function durationOf(record: LeaseRecord): number {
   return record.leaseDurationMs ?? UNREADABLE_DURATION_MS;
-}
-
-/** What tells one state of a record from the next: its version, or what V compares without one. */
-export function markOf(record: LeaseRecord): string {
-  return record.version === undefined
-    ? `~${record.holderIdentity ?? ''}~${record.renewTime ?? ''}`.slice(0, 64)
-    : String(record.version);
-}
-
-/** Whether the monitor has to look at the record again, though its lease may be well. */
-export function isOpen(verdict: Verdict): boolean {
-  return verdict.status !== 'Ready' || verdict.event !== undefined || verdict.mistrusted;
-}
-
-/** The stored verdict, or undefined where none can be read. */
-export function readVerdict(record: LeaseRecord): Verdict | undefined {
-  const value = record.raw['condition'];
-  if (value === undefined || !('M' in value)) return undefined;
-  const map = value.M;
-  const status = asText(map['status']);
-  if (status !== 'Ready' && status !== 'NotReady' && status !== 'Evicted') return undefined;
-  return {
-    status,
-    reason: asText(map['reason']),
-    sinceMs: asNumber(map['since']) ?? 0,
-    seen: asText(map['seen']) ?? String(asNumber(map['seen']) ?? ''),
-    token: asNumber(map['token']) ?? 0,
-    count: asNumber(map['count']) ?? 0,
-    event: readEvent(map['event']),
-    missedDueTimeMs: asNumber(map['missed']),
-    mistrusted: map['mistrusted'] !== undefined,
-  };
-}
-
-function readEvent(value: Value | undefined): PendingEvent | undefined {
-  if (value === undefined || !('M' in value)) return undefined;
-  const type = asText(value.M['type']);
-  if (type === undefined) return undefined;
-  return {
-    type: type as EventType,
-    atMs: asNumber(value.M['at']) ?? 0,
-    holderIdentity: asText(value.M['holder']),
-  };
-}
-
-/** As it is stored: an absent part is absent, and every byte counts. */
-export function writeVerdict(verdict: Verdict): Value {
-  const { event } = verdict;
-  const entries: [string, Value | undefined][] = [
-    ['status', { S: verdict.status }],
-    ['reason', textOf(verdict.reason)],
-    ['since', { N: String(verdict.sinceMs) }],
-    // A version is stored as a number, so that a filter can compare it with the record's.
-    ['seen', /^\d+$/.test(verdict.seen) ? { N: verdict.seen } : textOf(verdict.seen)],
-    ['token', { N: String(verdict.token) }],
-    ['count', { N: String(verdict.count) }],
-    [
-      'event',
-      event && {
-        M: present([
-          ['type', { S: event.type }],
-          ['at', { N: String(event.atMs) }],
-          ['holder', textOf(event.holderIdentity)],
-        ]),
-      },
-    ],
-    ['missed', numberOf(verdict.missedDueTimeMs)],
-    ['mistrusted', verdict.mistrusted ? { BOOL: true } : undefined],
-  ];
-  return { M: present(entries) };
-}
-
-/** The same for every publisher of the same event: consumers can tell a repetition. */
-export function eventId(record: LeaseRecord, verdict: Verdict): string {
-  const atMs = verdict.event?.atMs ?? 0;
-  return `${record.lease}#${record.leaseTransitions}#${verdict.count}#${isoTime(atMs)}`;
-}
-
-function textOf(text: string | undefined): Value | undefined {
-  return text === undefined || text === '' ? undefined : { S: text };
-}
-
-function numberOf(number: number | undefined): Value | undefined {
-  return number === undefined ? undefined : { N: String(number) };
-}
-
-function present(entries: readonly (readonly [string, Value | undefined])[]): Item {
-  return Object.fromEntries(
-    entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
 }
