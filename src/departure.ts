@@ -16,6 +16,8 @@ export interface Departure {
   readonly lease: string;
   readonly way: Way;
   readonly holderIdentity: string;
+  /** Whether an identity that the record names is one of ours, to be departed with as well. */
+  readonly isOwn: (holderIdentity: string | undefined) => boolean;
   /** The version known; 0 where none is. */
   readonly version: number;
   readonly withinMs: number;
@@ -28,7 +30,7 @@ export interface Departure {
 const ROUNDS = 3;
 
 export async function depart(access: LeaseAccess, it: Departure): Promise<ReleaseAnswer> {
-  let { version } = it;
+  let { version, holderIdentity } = it;
   let error = new LeaseError('store-unavailable', `Lease "${it.lease}" was not released.`);
   const endMs = it.timeline.look().elapsedMs + it.withinMs;
   for (let round = 0; round < ROUNDS; round++) {
@@ -37,18 +39,19 @@ export async function depart(access: LeaseAccess, it: Departure): Promise<Releas
     const timeoutMs = Math.min(it.requestTimeoutMs, leftMs);
     const answer: Removed =
       it.way === 'remove'
-        ? await access.remove(remove(it.holderIdentity, version), timeoutMs)
-        : await access.write(release(it.holderIdentity, version), timeoutMs);
+        ? await access.remove(remove(holderIdentity, version), timeoutMs)
+        : await access.write(release(holderIdentity, version), timeoutMs);
     if (answer.kind === 'failed') {
       error = answer.error;
       continue;
     }
-    const record = 'record' in answer ? (answer.record as LeaseRecord | undefined) : undefined;
-    if (answer.kind === 'applied' || record?.holderIdentity !== it.holderIdentity) {
+    const record = 'record' in answer ? answer.record : undefined;
+    if (answer.kind === 'applied' || record === undefined || !it.isOwn(record.holderIdentity)) {
       if (record !== undefined) it.onRecord(record);
       return { kind: 'released' };
     }
     // A renewal of ours that nobody answered was applied after all.
+    holderIdentity = record.holderIdentity ?? holderIdentity;
     version = record.version ?? version;
   }
   return { kind: 'unknown', error };

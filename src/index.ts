@@ -3,7 +3,10 @@
 //   withLease        one invocation of a Lambda handler at a time
 //   LeaderElector    one leader among processes that run long
 //   acquireLease     a lease for a block of code
-//   leaderElection   withLease as a middy middleware; exported by `lambda-lease/middy`
+//   Heartbeat        a worker that must be noticed when it dies; withHeartbeat for a function
+//   Identity         who is alive, and which version runs where; withIdentity for a function
+//   leaderElection   withLease as a middy middleware; exported by `lambda-lease/middy`, as is
+//   heartbeat        withHeartbeat as one
 
 export { acquireLease, type AcquireLeaseOptions } from './acquire-lease.ts';
 export type { Clock, Reading, Timer } from './clock.ts';
@@ -12,11 +15,29 @@ export { LeaderElector, type LeaderElectorOptions, type RunOptions } from './ele
 export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
 export type { Health } from './health.ts';
+export {
+  Heartbeat,
+  withHeartbeat,
+  type FunctionHeartbeatOptions,
+  type HeartbeatOptions,
+} from './heartbeat.ts';
 export type { Lease } from './holding.ts';
+export {
+  Identity,
+  withIdentity,
+  type FunctionIdentityOptions,
+  type IdentityOptions,
+} from './identity.ts';
 export type { LambdaContext, WhenHeld } from './invocation-options.ts';
 export type { LeaseRecord } from './lease.ts';
+export {
+  listIdentities,
+  type ListedIdentity,
+  type ListIdentitiesOptions,
+} from './list-identities.ts';
+export type { PulseHealth, PulseState } from './publisher.ts';
 export { isSkipped, type Skipped } from './refusal.ts';
-export type { LeaseStore } from './store.ts';
+export type { LeaseStore, RemovableStore, WatchableStore } from './store.ts';
 export type { EndReason } from './tenure.ts';
 export {
   withLease,

@@ -268,11 +268,11 @@ export class Lock {
 
   /**
    * As release, but deletes the record: of a heartbeat or an identity, never of a leader (L2).
-   * Without a tenure, what an acquisition that nobody answered may have written.
+   * Also what an acquisition may have written that nobody answered.
    */
   async remove(tenure: Tenure | undefined, withinMs?: number): Promise<ReleaseAnswer> {
     tenure?.end('stopped');
-    const identity = tenure?.holderIdentity ?? this.#candidacy?.holderIdentity;
+    const identity = tenure?.holderIdentity ?? this.#identities.at(-1);
     if (identity === undefined) return { kind: 'released' };
     this.#candidacy = undefined;
     return this.#depart('remove', identity, tenure?.version, withinMs);
@@ -300,6 +300,8 @@ export class Lock {
       lease: this.lease,
       way,
       holderIdentity,
+      isOwn: (named) =>
+        named === holderIdentity || (way === 'remove' && this.#identities.includes(named ?? '')),
       version,
       withinMs,
       requestTimeoutMs: this.#options.requestTimeoutMs,

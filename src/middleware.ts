@@ -13,6 +13,8 @@ import { InvocationLeases, type OpenInvocation } from './invocation.ts';
 import { checkFilled, invalid, show } from './options.ts';
 import { provide } from './with-lease.ts';
 
+export { heartbeat, type HeartbeatMiddleware } from './heartbeat-middleware.ts';
+
 export interface LeaderElectionOptions<
   TEvent,
   TContext,

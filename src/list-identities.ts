@@ -1,0 +1,111 @@
+// Who is alive, and which version runs where: the identities in the table, by a scan whose filter
+// is evaluated in the server.
+//
+// Alive is what a clock says: an identity whose expireTime has not passed by this machine's wall
+// clock. It may have died since its last renewal, and a frozen Lambda environment that nobody
+// invokes looks as one that is gone.
+
+import { bounded } from './bounded.ts';
+import { systemClock, type Clock } from './clock.ts';
+import type { Condition } from './condition.ts';
+import type { DynamoDBStoreOptions } from './dynamodb-store.ts';
+import { readEnvironment } from './environment.ts';
+import { asText, readLease, splitLeaseKey, type LeaseRecord } from './lease.ts';
+import { checkMethods, checkNames, invalid } from './options.ts';
+import { KEY_ATTRIBUTE } from './schema.ts';
+import { parseSelector } from './selector.ts';
+import { chooseStore } from './setup.ts';
+import type { WatchableStore } from './store.ts';
+
+export interface ListIdentitiesOptions extends Partial<DynamoDBStoreOptions> {
+  /** Equality-based, as kubectl's: `function=api,version!=7,alias,!draining`. Default: all. */
+  readonly selector?: string;
+  /** Only of this namespace. Default: of all. */
+  readonly namespace?: string;
+  readonly store?: WatchableStore;
+  readonly clock?: Clock;
+}
+
+export interface ListedIdentity {
+  readonly name: string;
+  readonly namespace: string;
+  readonly holderIdentity: string | undefined;
+  /** By expireTime and this machine's wall clock; undefined where the record has no expireTime. */
+  readonly alive: boolean | undefined;
+  /** False while it says so itself. */
+  readonly ready: boolean;
+  /** `function`, `version`, `alias`, `region`, `initializationType` and its own. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** When this start of it took the name, ISO 8601. */
+  readonly acquireTime: string | undefined;
+  readonly renewTime: string | undefined;
+  readonly expireTimeMs: number | undefined;
+  /** How often the name has changed hands: starts, as a rule. */
+  readonly leaseTransitions: number;
+}
+
+const PAGE_TIMEOUT_MS = 10_000;
+
+/** Sorted by namespace and name. Reads the whole table: half a read unit for each 4 KB of it. */
+export async function listIdentities(
+  options: ListIdentitiesOptions = {},
+): Promise<ListedIdentity[]> {
+  const known = ['selector', 'namespace', 'store', 'clock', 'tableName', 'client', 'clientConfig'];
+  checkNames('listIdentities', options, known);
+  const { selector = '', namespace, clock = systemClock } = options;
+  const filter: Condition = {
+    all: [{ equals: ['kind', { S: 'identity' }] }, ...parseSelector(selector)],
+  };
+  const store = chooseStore(options, readEnvironment());
+  checkMethods('store', store, ['scan']);
+  if (!isWatchable(store)) throw invalid(`${store.description} cannot be listed.`);
+
+  const found: ListedIdentity[] = [];
+  let after: string | undefined;
+  do {
+    const from = after;
+    const page = await bounded(
+      clock,
+      PAGE_TIMEOUT_MS,
+      `The list in ${store.description}`,
+      (signal) =>
+        store.scan({
+          signal,
+          attempt: () => () => undefined,
+          filter,
+          segment: 0,
+          segments: 1,
+          after: from,
+        }),
+    );
+    for (const item of page.items) {
+      const lease = asText(item[KEY_ATTRIBUTE]) ?? '';
+      const identity = describe(readLease(lease, item), clock.read().wallMs);
+      if (namespace === undefined || identity.namespace === namespace) found.push(identity);
+    }
+    after = page.after;
+  } while (after !== undefined);
+  const key = (identity: ListedIdentity) => `${identity.namespace}/${identity.name}`;
+  return found.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+function describe(record: LeaseRecord, nowMs: number): ListedIdentity {
+  const { vacant, expireTimeMs, holderIdentity, labels, annotations, leaseTransitions } = record;
+  return {
+    ...splitLeaseKey(record.lease),
+    holderIdentity,
+    alive: vacant ? false : expireTimeMs === undefined ? undefined : expireTimeMs >= nowMs,
+    ready: annotations['ready'] !== 'false',
+    labels,
+    annotations,
+    acquireTime: record.acquireTime,
+    renewTime: record.renewTime,
+    expireTimeMs,
+    leaseTransitions,
+  };
+}
+
+function isWatchable(store: object): store is WatchableStore {
+  return 'scan' in store;
+}
