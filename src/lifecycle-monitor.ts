@@ -181,7 +181,7 @@ export class LifecycleMonitor {
       const action = judge(record, at);
       switch (action.kind) {
         case 'nothing':
-          this.#count(record, pass);
+          if (zone === undefined) this.#count(record, pass);
           return false;
         case 'publish':
           record = await this.#publish(record, pass);
