@@ -4,7 +4,7 @@ import { describeError, isLeaseError } from '../../src/errors.ts';
 import { FakeClock } from '../../src/fake-clock.ts';
 import { Heartbeat, type HeartbeatOptions } from '../../src/heartbeat.ts';
 import { isoTime, readLease, type Item, type LeaseRecord } from '../../src/lease.ts';
-import { MemoryStore } from '../../src/memory-store.ts';
+import type { MemoryStore } from '../../src/memory-store.ts';
 import { SeededRandom, silent } from '../election/harness.ts';
 import { ScriptedStore, type Fault, type Script } from '../support/scripted-store.ts';
 
