@@ -207,7 +207,7 @@ describe('listIdentities', () => {
   });
 
   test('needs a store that can be scanned', async () => {
-    const unable = { description: 'x', read: store.read, write: store.write } as never;
+    const unable = { description: 'x', read: () => 1, write: () => 1 } as never;
     await expect(listIdentities({ store: unable })).rejects.toThrow('scan');
   });
 });
