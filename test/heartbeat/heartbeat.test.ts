@@ -84,6 +84,20 @@ describe('a heartbeat that starts', () => {
     },
   );
 
+  test('that trusts no clocks writes no expiry, and may still replace its predecessor', async () => {
+    const clock = new FakeClock();
+    const memory = new MemoryStore();
+    memory.poke(LEASE, other(clock, 3_600 * SECOND));
+    const options = { clock, memory, trustClocks: false };
+    const refused = new Worker(options);
+    const error = await settled(clock, rejection(refused.heartbeat.start()));
+    expect(isLeaseError(error, 'lease-held')).toBe(true);
+    const worker = await started({ ...options, replace: true });
+    expect(worker.record?.raw).not.toHaveProperty('expireTime');
+    expect(worker.record?.raw).toHaveProperty('timeToLive');
+    await worker.heartbeat.stop();
+  });
+
   test('refuses to be started twice', async () => {
     const worker = await started();
     expect(isLeaseError(await rejection(worker.heartbeat.start()))).toBe(true);
