@@ -38,7 +38,11 @@ class Expressions {
   condition(part: Condition, within?: 'all' | 'any' | 'not'): string {
     if ('absent' in part) return `attribute_not_exists(${this.path(part.absent)})`;
     if ('equals' in part) return `${this.path(part.equals[0])} = ${this.value(part.equals[1])}`;
-    if ('same' in part) return `${this.path(part.same[0])} = ${this.path(part.same[1])}`;
+    if ('same' in part) {
+      // Some servers find two absent attributes equal.
+      const [one, other] = part.same.map((path) => this.path(path));
+      return `(attribute_exists(${one}) AND ${one} = ${other})`;
+    }
     if ('below' in part) return `${this.path(part.below[0])} < ${this.number(part.below[1])}`;
     if ('after' in part) return `${this.path(part.after[0])} > ${this.value({ S: part.after[1] })}`;
     if ('isNumber' in part) {
