@@ -15,6 +15,8 @@ import type { Write } from './writes.ts';
 /** The clock must be right to within what any lease tolerates. */
 const CLOCK_TOLERANCE_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 3_000;
+/** A page of a scan is a megabyte that the server has to read and filter. */
+const SCAN_TIMEOUT_MS = 10_000;
 const MOST_SAMPLES = 3;
 
 export class MonitorTable {
@@ -63,8 +65,10 @@ export class MonitorTable {
         try {
           do {
             const from = after;
-            const page: ScanAnswer = await this.#call('scan', (call) =>
-              this.#store.scan({ ...call, filter, segment, segments, after: from }),
+            const page: ScanAnswer = await this.#call(
+              'scan',
+              (call) => this.#store.scan({ ...call, filter, segment, segments, after: from }),
+              SCAN_TIMEOUT_MS,
             );
             scanned += page.scanned;
             await attend(page.items);
@@ -107,9 +111,13 @@ export class MonitorTable {
     return this.#clockCheck.status(CLOCK_TOLERANCE_MS);
   }
 
-  #call<T>(verb: string, send: (call: StoreCall) => Promise<T>): Promise<T> {
+  #call<T>(
+    verb: string,
+    send: (call: StoreCall) => Promise<T>,
+    timeoutMs = REQUEST_TIMEOUT_MS,
+  ): Promise<T> {
     const what = `The monitor's ${verb} in ${this.#store.description}`;
-    return bounded(this.#clock, REQUEST_TIMEOUT_MS, what, (signal) =>
+    return bounded(this.#clock, timeoutMs, what, (signal) =>
       send({ signal, attempt: this.#clockCheck.attempt }),
     );
   }
