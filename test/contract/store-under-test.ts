@@ -1,14 +1,16 @@
 // What the contracts ask of whoever sets up a store, and the values that they all write into it.
 
 import type { Item, Value } from '../../src/lease.ts';
-import type { LeaseStore, StoreCall } from '../../src/store.ts';
+import type { StoreCall, WatchableStore } from '../../src/store.ts';
 
 export interface StoreUnderTest extends AsyncDisposable {
-  readonly store: LeaseStore;
+  readonly store: WatchableStore;
   /** False for a server that keeps the old item to itself when a condition fails. */
   readonly showsRefusedItem: boolean;
-  /** False for a server that finds no list equal to any: one defect of dynalite. */
+  /** False for a server that finds no list or map equal to any: one defect of dynalite. */
   readonly comparesLists: boolean;
+  /** False for a server that forgets where a scan was when that record goes: dynoxide's defect. */
+  readonly keepsItsPlace: boolean;
   /** Writes unconditionally, as another client of the table could. */
   put(lease: string, attributes: Item): Promise<void>;
 }

@@ -20,11 +20,12 @@ export const stores: readonly (readonly [string, MakeStore])[] = [
 ];
 
 async function memory(): Promise<StoreUnderTest> {
-  const store = new MemoryStore({ serverTimeMs: () => Date.now() });
+  const store = new MemoryStore({ serverTimeMs: () => Date.now(), pageSize: 100 });
   return {
     store,
     showsRefusedItem: true,
     comparesLists: true,
+    keepsItsPlace: true,
     put: async (lease, attributes) => store.poke(lease, { ...attributes, lease: { S: lease } }),
     [Symbol.asyncDispose]: async () => undefined,
   };
@@ -38,6 +39,7 @@ async function dynamodb(engine: Engine): Promise<StoreUnderTest> {
     store: new DynamoDBStore({ tableName, client }),
     showsRefusedItem: engine !== 'dynalite',
     comparesLists: engine !== 'dynalite',
+    keepsItsPlace: engine !== 'dynoxide',
     put: (lease, attributes) =>
       putRawItem(client, tableName, { ...(attributes as object), lease: { S: lease } }),
     [Symbol.asyncDispose]: async () => {
