@@ -7,7 +7,7 @@
 import type { AcquireAnswer, LookAnswer, ReleaseAnswer, RenewAnswer, Waiting } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
-import { asLeaseError, LeaseError } from './errors.ts';
+import { asLeaseError, isPermanent, LeaseError } from './errors.ts';
 import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
 import { vacantLease, type LeaseRecord } from './lease.ts';
 import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
@@ -284,6 +284,7 @@ export class Lock {
       );
       if (answer.kind === 'failed') {
         error = answer.error;
+        if (isPermanent(error)) break;
         continue;
       }
       if (answer.kind === 'applied' || answer.record?.holderIdentity !== identity) {

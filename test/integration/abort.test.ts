@@ -40,19 +40,12 @@ describe.concurrent('a wait that is aborted at random moments', () => {
     site.proxy.latencyMs = 4;
     const random = randomOf(seed);
     const holder = site.contender('holder');
-    const outcomes = { taken: 0, 'given up': 0 };
     for (let run = 0; run < 15; run++) {
       const held = await holder.acquire();
       const aborting = new AbortController();
       const waiting = acquire(site, { signal: aborting.signal }).then(
-        async (lease) => {
-          outcomes.taken += 1;
-          await lease.release();
-        },
-        (error: unknown) => {
-          outcomes['given up'] += 1;
-          expect(error).toMatchObject(GIVEN_UP);
-        },
+        (lease) => lease.release(),
+        (error: unknown) => expect(error).toMatchObject(GIVEN_UP),
       );
       const released = sleep(40 * random()).then(() => holder.release(held));
       await sleep(20 + 80 * random());
@@ -61,7 +54,6 @@ describe.concurrent('a wait that is aborted at random moments', () => {
       await site.settled();
       expect((await site.holder())[0], `seed ${seed}, run ${run}`).toBeUndefined();
     }
-    expect(outcomes.taken + outcomes['given up']).toBe(15);
   });
 });
 

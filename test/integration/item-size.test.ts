@@ -54,12 +54,12 @@ describe('the size of an item, counted as here,', () => {
     const tenure = await a.acquire();
     const charged = new Set<number>();
     for (let size = WRITE_UNIT - 4; size <= WRITE_UNIT + 4; size++) {
-      const bare = { ...(await site.record()), pad: { S: '' } } as Item;
+      const bare = { ...(await site.record()), pad: { S: '' } };
       await site.put({ ...bare, pad: { S: 'x'.repeat(size - sizeOf(bare)) } });
       site.proxy.reset();
       await a.renew(tenure);
       // A time may have a digit less than the one before it. The larger item counts.
-      const larger = Math.max(size, sizeOf((await site.record()) as Item));
+      const larger = Math.max(size, sizeOf((await site.record())!));
       expect(site.proxy.counts()).toMatchObject({
         requests: 1,
         writeUnits: Math.ceil(larger / WRITE_UNIT),
@@ -122,7 +122,7 @@ async function recordOf(it: Extent): Promise<Item> {
     await renewal.reached();
     const record = await site.record();
     renewal.release();
-    return record as Item;
+    return record!;
   })({}, { awsRequestId: 'x'.repeat(36), getRemainingTimeInMillis: () => 900_000 });
   if (isSkipped(item)) throw new Error('The lease was not free.');
   const { requests, writeUnits } = site.proxy.counts();
