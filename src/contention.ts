@@ -39,7 +39,10 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
   /** Whether a takeover was lost to a rival: then many may stand by, and all of them know. */
   let rivals = false;
   for (;;) {
-    if (isAborted(signal)) return { kind: 'aborted' };
+    if (isAborted(signal)) {
+      await lock.withdraw();
+      return { kind: 'aborted' };
+    }
     const answer = await lock.tryAcquire(termsAt);
     if (answer.kind === 'acquired') {
       if (!isAborted(signal)) return answer;

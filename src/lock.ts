@@ -6,6 +6,7 @@
 
 import type { AcquireAnswer, LookAnswer, ReleaseAnswer, RenewAnswer, Waiting } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
+import { clockUnproven, clockWrong } from './clock-errors.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
 import { asLeaseError, isPermanent, LeaseError } from './errors.ts';
 import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
@@ -176,9 +177,14 @@ export class Lock {
       if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {
         break;
       }
-      if (clock?.kind === 'wrong') return this.#undo(candidacy, record, this.#clockWrong(clock));
+      if (clock?.kind === 'wrong')
+        return this.#undo(candidacy, record, clockWrong(this.lease, this.#world.store, clock));
       if (round === PROOF_ROUNDS) {
-        return this.#undo(candidacy, record, error ?? this.#clockUnproven());
+        return this.#undo(
+          candidacy,
+          record,
+          error ?? clockUnproven(this.lease, this.#world.store, this.#options.toleranceMs),
+        );
       }
       const attempt = candidacy.next(termsAt);
       const answer = await this.#access.write(
@@ -214,6 +220,21 @@ export class Lock {
     return { kind: 'failed', error };
   }
 
+  /** Stops trying: gives back what an attempt that nobody answered may have taken. */
+  async withdraw(): Promise<void> {
+    const candidacy = this.#candidacy;
+    this.#candidacy = undefined;
+    if (candidacy?.unresolved !== true) return;
+    this.#departed = candidacy.holderIdentity;
+    try {
+      const record = await this.#access.read(true);
+      if (record?.holderIdentity !== candidacy.holderIdentity) return;
+      await this.#vacate(candidacy.holderIdentity, record.version ?? 0);
+    } catch {
+      // Out of reach: what may have been taken expires by itself.
+    }
+  }
+
   /** One request; a second one where the first showed an earlier write of ours. */
   async renew(tenure: Tenure, termsAt: TermsAt): Promise<RenewAnswer> {
     let adopted: LeaseRecord | undefined;
@@ -230,7 +251,7 @@ export class Lock {
       if (answer.kind === 'refused') tenure.attempts.refused(attempt, record);
       // Also what ends the tenure is remembered: its token, and whose lease it is now.
       if (record !== undefined) this.#see(record);
-      const over = whyOver(tenure, record);
+      const over = tenure.whyOver(record);
       if (over !== undefined || record === undefined) {
         tenure.end(over ?? 'record deleted');
         break;
@@ -357,37 +378,8 @@ export class Lock {
     if (!this.#options.trustClocks || this.clockStatus.kind !== 'wrong') return;
     this.#see(await this.#access.read(false));
     const status: ClockStatus = this.#world.clockCheck.status(this.#options.toleranceMs);
-    if (status.kind === 'wrong') throw this.#clockWrong(status);
+    if (status.kind === 'wrong') throw clockWrong(this.lease, this.#world.store, status);
   }
-
-  #clockWrong(status: Extract<ClockStatus, { kind: 'wrong' }>): LeaseError {
-    const offset = [status.lowerMs, status.upperMs].map((ms) => Math.round(-ms) / 1_000);
-    return new LeaseError(
-      'clock-wrong',
-      `Lease "${this.lease}": this machine's clock is wrong by ${offset[1] ?? 0} to ` +
-        `${offset[0] ?? 0} s against ${this.#world.store.description}. Nothing is taken with it. ` +
-        'Synchronise the clock (NTP), or set trustClocks to false.',
-    );
-  }
-
-  #clockUnproven(): LeaseError {
-    return new LeaseError(
-      'clock-unproven',
-      `Lease "${this.lease}": ${this.#world.store.description} answered too slowly to prove this ` +
-        `machine's clock within the tolerance of ${this.#options.toleranceMs / 1_000} s. The ` +
-        'lease was given back. A longer leaseDurationSeconds allows slower answers.',
-    );
-  }
-}
-
-/** Why the record shows that the tenure is over, or undefined when it is still its own. */
-function whyOver(tenure: Tenure, record: LeaseRecord | undefined): EndReason | undefined {
-  if (record === undefined) return 'record deleted';
-  const mine =
-    record.holderIdentity === tenure.holderIdentity &&
-    record.leaseTransitions === tenure.fencingToken;
-  if (mine) return undefined;
-  return record.vacant ? 'evicted' : 'taken over';
 }
 
 function lost(tenure: Tenure): RenewAnswer {

@@ -64,6 +64,11 @@ export class Attempts {
     return attempt;
   }
 
+  /** Whether anything was sent that may have been applied, or may still be (L7). */
+  get unresolved(): boolean {
+    return this.#sent.length > 0;
+  }
+
   /** Whether the wall clock has been set back since the last attempt. */
   get aheadOfWallClock(): boolean {
     if (this.#last === undefined) return false;
@@ -182,6 +187,16 @@ export class Tenure {
     if (wrote === undefined) return;
     this.#believed = wrote;
     this.attempts.forgetBefore(wrote);
+  }
+
+  /** Why this record, or its absence, shows that the tenure is over; undefined while it is ours. */
+  whyOver(record: LeaseRecord | undefined): EndReason | undefined {
+    if (record === undefined) return 'record deleted';
+    const mine =
+      record.holderIdentity === this.holderIdentity &&
+      record.leaseTransitions === this.fencingToken;
+    if (mine) return undefined;
+    return record.vacant ? 'evicted' : 'taken over';
   }
 
   /** Ends belief, once; a later reason changes nothing. */

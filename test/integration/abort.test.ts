@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { acquireLease, type AcquireLeaseOptions } from '../../src/acquire-lease.ts';
+import { contend } from '../../src/contention.ts';
 import { availableEngines } from '../support/dynamodb.ts';
 import { isWrite, openTable, randomOf, Site, type Table } from './fixture.ts';
 
@@ -103,4 +104,24 @@ describe.concurrent.each([
     await expect(acquire(site, { ...options, signal })).rejects.toMatchObject(GIVEN_UP);
     expect(site.proxy.counts().requests).toBe(0);
   });
+});
+
+test('a wait aborted after nobody answered gives back what it may have taken (L7)', async () => {
+  await using site = await Site.open(table);
+  const b = site.contender('b', { requestTimeoutMs: 300 });
+  site.proxy.inject({ fault: { kind: 'black-hole', when: 'after' }, times: Infinity });
+  const aborting = new AbortController();
+  let failed = false;
+  const waiting = contend(b.lock, {
+    ...b.world,
+    retryPeriodMs: 1_000,
+    termsAt: b.termsAt,
+    signal: aborting.signal,
+    onError: () => (failed = true),
+  });
+  await expect.poll(() => failed, { timeout: 10_000 }).toBe(true);
+  site.proxy.clearFaults();
+  aborting.abort();
+  await waiting;
+  expect(await site.holder()).toEqual([undefined, 1]);
 });

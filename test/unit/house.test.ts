@@ -12,7 +12,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['lease', 'timeline', 'fake-clock'],
   ['errors', 'environment', 'writes', 'clock-check', 'renewal', 'tenure'],
   ['store', 'holder', 'decide', 'bounded'],
-  ['options', 'memory-store', 'dynamodb-store', 'lease-access', 'answers'],
+  ['options', 'memory-store', 'dynamodb-store', 'lease-access', 'answers', 'clock-errors'],
   ['health', 'lock'],
   ['refusal', 'holding', 'contention', 'setup'],
   ['invocation-options', 'acquire-lease', 'elector'],
