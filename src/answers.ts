@@ -2,7 +2,7 @@
 // that most protocols forget, nobody can tell.
 
 import type { Decision } from './decide.ts';
-import type { LeaseError } from './errors.ts';
+import { asLeaseError, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 
@@ -40,3 +40,14 @@ export type RenewAnswer =
 
 export type ReleaseAnswer =
   { readonly kind: 'released' } | { readonly kind: 'unknown'; readonly error: LeaseError };
+
+/** Held by somebody, and nothing is known of how long. */
+export const HELD: Waiting = { kind: 'wait', because: 'held', forMs: 0 };
+
+export function lost(tenure: Tenure): RenewAnswer {
+  return { kind: 'lost', reason: tenure.endReason ?? 'expired' };
+}
+
+export function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
+  return { kind: 'failed', error: asLeaseError(error) };
+}

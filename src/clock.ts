@@ -28,8 +28,21 @@ export interface Clock {
 /** setTimeout takes a 32-bit delay, and fires at once when it is given more. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
+/** Both clocks are read at one moment when no more than this passes meanwhile. */
+const TOGETHER_MS = 1;
+const READ_ATTEMPTS = 5;
+
 export const systemClock: Clock = {
-  read: () => ({ wallMs: Date.now(), monotonicMs: performance.now() }),
+  read() {
+    for (let attempt = 1; ; attempt++) {
+      // In this order, so that belief counts from no later than the time that is written.
+      const monotonicMs = performance.now();
+      const wallMs = Date.now();
+      const tookMs = performance.now() - monotonicMs;
+      // Descheduled in between, a process would take that for a step of its wall clock.
+      if (tookMs < TOGETHER_MS || attempt === READ_ATTEMPTS) return { wallMs, monotonicMs };
+    }
+  },
 
   setTimer(delayMs, run) {
     let leftMs = Math.max(0, delayMs);

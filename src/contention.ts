@@ -21,7 +21,7 @@ export interface ContentionOptions {
   readonly onRecord?: (record: LeaseRecord, free: boolean) => void;
   /** Called with what stands in the way, as an attempt or a look shows it. */
   readonly onRefused?: (answer: Extract<AcquireAnswer, { kind: 'refused' }>) => void;
-  /** Called with each failure that waiting may mend. */
+  /** Called with each failure that does not end the wait. */
   readonly onError?: (error: LeaseError) => void;
 }
 
@@ -39,7 +39,10 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
   /** Whether a takeover was lost to a rival: then many may stand by, and all of them know. */
   let rivals = false;
   for (;;) {
-    if (isAborted(signal)) return { kind: 'aborted' };
+    if (isAborted(signal)) {
+      await lock.withdraw();
+      return { kind: 'aborted' };
+    }
     const answer = await lock.tryAcquire(termsAt);
     if (answer.kind === 'acquired') {
       if (!isAborted(signal)) return answer;
@@ -80,8 +83,9 @@ async function standBy(
 
     const seen = await lock.look();
     if (seen.kind === 'failed') {
-      if (isPermanent(seen.error)) return;
       options.onError?.(seen.error);
+      // Perhaps of reading only; where it is not, the next attempt fails for good.
+      if (isPermanent(seen.error)) return;
       waiting = undefined;
       continue;
     }

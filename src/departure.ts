@@ -4,7 +4,7 @@
 // renewal of one's own that nobody answered may have moved the version on: it is adopted (L7).
 
 import type { ReleaseAnswer } from './answers.ts';
-import { LeaseError } from './errors.ts';
+import { isPermanent, LeaseError } from './errors.ts';
 import type { LeaseAccess, Removed } from './lease-access.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { Timeline } from './timeline.ts';
@@ -43,6 +43,7 @@ export async function depart(access: LeaseAccess, it: Departure): Promise<Releas
         : await access.write(release(holderIdentity, version), timeoutMs);
     if (answer.kind === 'failed') {
       error = answer.error;
+      if (isPermanent(error)) break;
       continue;
     }
     const record = 'record' in answer ? answer.record : undefined;

@@ -24,43 +24,53 @@ export function holderAnnotations(
   environment: Environment,
   requestId: string | undefined,
   own: Readonly<Record<string, string>> = {},
+  room: number = BYTE_BUDGET.together,
 ): Record<string, string> {
   const { lambda, region } = environment;
-  const room = BYTE_BUDGET.annotation;
+  const most = BYTE_BUDGET.annotation;
   const usualLogGroup = `/aws/lambda/${lambda?.functionName ?? ''}`;
   const wanted: Record<string, string | undefined> =
     lambda === undefined
-      ? { host: clip(environment.host, room.host), pid: String(environment.pid), ...own }
+      ? { host: clip(environment.host, most.host), pid: String(environment.pid) }
       : {
           requestId: clip(requestId ?? '', 36),
-          logStream: clipFront(lambda.logStreamName ?? '', room.logStream),
-          region: clip(region ?? '', room.region),
-          version: clip(lambda.functionVersion, room.version),
-          ...own,
+          logStream: clipFront(lambda.logStreamName ?? '', most.logStream),
+          region: clip(region ?? '', most.region),
+          version: clip(lambda.functionVersion, most.version),
           // What follows from the rest comes last, and goes first where room is short.
-          function: clip(lambda.functionName, room.function),
+          function: clip(lambda.functionName, most.function),
           logGroup:
             lambda.logGroupName === usualLogGroup
               ? ''
-              : clip(lambda.logGroupName ?? '', room.logGroup),
-          // Once more: the user's value wins wherever it stands.
-          ...own,
+              : clip(lambda.logGroupName ?? '', most.logGroup),
         };
-  return fit(wanted, BYTE_BUDGET.annotations);
+  return { ...fit(wanted, own, room), ...own };
 }
 
-/** As many entries as fit, in their order; names count as well as values. */
-function fit(entries: Readonly<Record<string, string | undefined>>, budget: number) {
+/** Of our own entries as many as fit beside the user's, in their order. */
+function fit(
+  entries: Readonly<Record<string, string | undefined>>,
+  own: Readonly<Record<string, string>>,
+  room: number,
+): Record<string, string> {
   const kept: Record<string, string> = {};
-  let left = budget;
+  let left = room - mapBytes(own);
   for (const [name, value] of Object.entries(entries)) {
-    if (value === undefined || value === '') continue;
-    const size = byteLength(name) + byteLength(value);
+    if (value === undefined || value === '' || name in own) continue;
+    const size = mapBytes({ [name]: value });
     if (size > left) continue;
     kept[name] = value;
     left -= size;
   }
   return kept;
+}
+
+/** What DynamoDB charges for texts in a map: names, values, and a byte for each entry. */
+export function mapBytes(texts: Readonly<Record<string, string>>): number {
+  return Object.entries(texts).reduce(
+    (sum, [name, value]) => sum + byteLength(name) + byteLength(value) + 1,
+    0,
+  );
 }
 
 export function byteLength(text: string): number {

@@ -4,20 +4,15 @@
 // Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
 // a few rounds: when to ask again is its callers' business.
 
-import type {
-  AcquireAnswer,
-  AcquireOptions,
-  LookAnswer,
-  ReleaseAnswer,
-  RenewAnswer,
-  Waiting,
-} from './answers.ts';
+import { failed, HELD, lost } from './answers.ts';
+import type { AcquireAnswer, AcquireOptions, LookAnswer, Waiting } from './answers.ts';
+import type { ReleaseAnswer, RenewAnswer } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
 import { acquisitionOf, claimOf, type Claimant } from './claims.ts';
 import { clockUnproven, clockWrong } from './clock-refusal.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
 import { depart, type Way } from './departure.ts';
-import { asLeaseError, LeaseError } from './errors.ts';
+import { LeaseError } from './errors.ts';
 import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
 import { vacantLease, type LeaseRecord } from './lease.ts';
 import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
@@ -35,8 +30,6 @@ const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
 /** More than can be named by a record that this lock has lost sight of. */
 const REMEMBERED_IDENTITIES = 16;
-
-const HELD: Waiting = { kind: 'wait', because: 'held', forMs: 0 };
 
 export class Lock {
   readonly lease: string;
@@ -226,6 +219,21 @@ export class Lock {
     return { kind: 'failed', error };
   }
 
+  /** Stops trying: gives back what an attempt that nobody answered may have taken. */
+  async withdraw(): Promise<void> {
+    const candidacy = this.#candidacy;
+    this.#candidacy = undefined;
+    if (candidacy?.unresolved !== true) return;
+    this.#departed = candidacy.holderIdentity;
+    try {
+      const record = await this.#access.read(true);
+      if (record?.holderIdentity !== candidacy.holderIdentity) return;
+      await this.#depart('vacate', candidacy.holderIdentity, record.version);
+    } catch {
+      // Out of reach: what may have been taken expires by itself.
+    }
+  }
+
   /** One request; a second one where the first showed an earlier write of ours. */
   async renew(tenure: Tenure, termsAt: TermsAt): Promise<RenewAnswer> {
     let adopted: LeaseRecord | undefined;
@@ -385,12 +393,4 @@ export class Lock {
     const { toleranceMs } = this.#options;
     return clockUnproven(this.lease, this.#world.store.description, toleranceMs);
   }
-}
-
-function lost(tenure: Tenure): RenewAnswer {
-  return { kind: 'lost', reason: tenure.endReason ?? 'expired' };
-}
-
-function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
-  return { kind: 'failed', error: asLeaseError(error) };
 }

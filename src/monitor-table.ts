@@ -94,7 +94,7 @@ export class MonitorTable {
     this.assertClock();
   }
 
-  /** @throws LeaseError `clock-wrong` when the clock was set, or stood still, since it was checked. */
+  /** @throws LeaseError `clock-wrong` when the clock was set or stood still since its check. */
   assertClock(): void {
     const status = this.#clockStatus;
     if (status.kind === 'checked' || status.kind === 'unverifiable') return;

@@ -3,7 +3,7 @@
 
 import type { Environment } from './environment.ts';
 import { LeaseError } from './errors.ts';
-import { byteLength } from './holder.ts';
+import { byteLength, mapBytes } from './holder.ts';
 import { BYTE_BUDGET, DEFAULT_NAMESPACE, LONGEST_DURATION_SECONDS } from './schema.ts';
 
 /** How long a lease lasts and how it is kept, in seconds; fractions count to the millisecond. */
@@ -127,17 +127,17 @@ export function checkTexts(option: 'labels' | 'annotations', texts: unknown): vo
   if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) {
     throw invalid(`${option} is ${show(texts)}; it must be an object of strings.`);
   }
-  let size = 0;
   for (const [name, value] of Object.entries(texts)) {
     if (typeof value !== 'string') {
       throw invalid(`${option}.${name} is ${show(value)}; it must be a string.`);
     }
-    size += byteLength(name) + byteLength(value);
   }
+  const size = mapBytes(texts as Record<string, string>);
   const room = BYTE_BUDGET[option === 'labels' ? 'labels' : 'ownAnnotations'];
   if (size > room) {
     throw invalid(
-      `${option} takes ${size} bytes of UTF-8, names included; it must be at most ${room}.`,
+      `${option} takes ${size} bytes of UTF-8, names and one for each included; it must be at ` +
+        `most ${room}.`,
     );
   }
 }

@@ -51,12 +51,12 @@ export const BYTE_BUDGET = {
   lease: 128,
   holderIdentity: 128,
   annotation: { function: 64, version: 8, region: 16, logGroup: 64, logStream: 64, host: 64 },
-  /** Names and values of all annotations, and of all labels, together. */
-  annotations: 256,
-  /** Of those, what the user's own may take. */
+  /** Names and values of the user's own annotations together, and a byte for each; of labels. */
   ownAnnotations: 96,
   labels: 96,
   /** What a heartbeat says of its readiness, and an identity of its function. */
   readyReason: 48,
   identity: { instance: 64, alias: 32 },
+  /** Lease, holderIdentity, labels and all annotations together: ours take what is left. */
+  together: 448,
 } as const;

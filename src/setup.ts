@@ -7,7 +7,8 @@ import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, type Environment, type Logger } from './environment.ts';
-import { holderAnnotations, holderIdentity } from './holder.ts';
+import { byteLength, holderAnnotations, holderIdentity, mapBytes } from './holder.ts';
+import { BYTE_BUDGET } from './schema.ts';
 import type { LockWorld } from './lease-access.ts';
 import { Lock } from './lock.ts';
 import {
@@ -135,16 +136,21 @@ export interface LockSetup {
 
 export function makeLock(setup: LockSetup, world: World): Lock {
   const { options, environment } = setup;
+  const lease = leaseKey(setup.name, options.namespace, environment);
+  const newIdentity = () => holderIdentity(environment, world.random.uuid());
+  // Every write shall cost one unit: what says where to look takes the room that is left.
+  const taken = byteLength(lease) + BYTE_BUDGET.holderIdentity + mapBytes(options.labels ?? {});
+  const room = BYTE_BUDGET.together - taken;
   return new Lock(
     {
-      lease: leaseKey(setup.name, options.namespace, environment),
+      lease,
       kind: setup.kind ?? 'leader',
       trustClocks: options.trustClocks ?? true,
       toleranceMs: setup.toleranceMs,
       requestTimeoutMs: setup.requestTimeoutMs,
       leaseDurationMs: setup.leaseDurationMs,
-      newIdentity: () => holderIdentity(environment, world.random.uuid()),
-      annotations: holderAnnotations(environment, setup.requestId, options.annotations),
+      newIdentity,
+      annotations: holderAnnotations(environment, setup.requestId, options.annotations, room),
       labels: options.labels ?? {},
       published: setup.published,
     },

@@ -64,6 +64,11 @@ export class Attempts {
     return attempt;
   }
 
+  /** Whether anything was sent that may have been applied, or may still be (L7). */
+  get unresolved(): boolean {
+    return this.#sent.length > 0;
+  }
+
   /** Whether the wall clock has been set back since the last attempt. */
   get aheadOfWallClock(): boolean {
     if (this.#last === undefined) return false;
@@ -184,7 +189,7 @@ export class Tenure {
     this.attempts.forgetBefore(wrote);
   }
 
-  /** Why the record shows that this tenure is over, or undefined when it is still its own. */
+  /** Why this record, or its absence, shows that the tenure is over; undefined while it is ours. */
   whyOver(record: LeaseRecord | undefined): EndReason | undefined {
     if (record === undefined) return 'record deleted';
     const mine =

@@ -44,7 +44,7 @@ describe('the README', () => {
       },
     };
     const host = ts.createCompilerHost(options);
-    const { fileExists, readFile } = host;
+    const [fileExists, readFile] = [host.fileExists.bind(host), host.readFile.bind(host)];
     host.fileExists = (path) => files.has(path) || fileExists(path);
     host.readFile = (path) => files.get(path) ?? readFile(path);
     const original = host.getSourceFile.bind(host);

@@ -94,7 +94,7 @@ export function writesContract(name: string, makeStore: MakeStore): void {
         expect(await take(attributes, 'as read')).toBe(tested.comparesLists);
       });
 
-      test.each([...Object.entries(GARBAGE)])(
+      test.each(Object.entries(GARBAGE))(
         'is refused where version or token is %s, and changes nothing',
         async (_, value) => {
           for (const attribute of ['version', 'leaseTransitions']) {

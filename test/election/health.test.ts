@@ -5,7 +5,16 @@ import { FakeClock } from '../../src/fake-clock.ts';
 import { judgeHealth, type Signs } from '../../src/health.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
 import { BLACK_HOLE, NEVER_SETTLES } from '../support/scripted-store.ts';
-import { Candidate, held, LEASE, SECOND, usurp, vacant, type CandidateOptions } from './harness.ts';
+import {
+  Candidate,
+  held,
+  LEASE,
+  recordIn,
+  SECOND,
+  usurp,
+  vacant,
+  type CandidateOptions,
+} from './harness.ts';
 
 function scene(options: Omit<CandidateOptions, 'clock'> = {}) {
   const clock = new FakeClock();
@@ -159,6 +168,9 @@ describe('an elector', () => {
       /The clock is wrong by at least 5\d/,
     );
     expect(candidate.told('error')).toEqual(['error: clock-wrong']);
+    // What it took before the answer showed that, it has given back.
+    expect(candidate.store.kinds()).toEqual(['acquire', 'release']);
+    expect(recordIn(candidate.store.memory).vacant).toBe(true);
   });
 
   test('does not ask about the clock when it trusts none', async () => {

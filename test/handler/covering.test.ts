@@ -36,9 +36,21 @@ describe('a lease without a duration', () => {
     expect(stage.expiries()).toEqual([deadlineMs + 2_750]);
   });
 
+  test('says once, and not in each invocation, that so small a tolerance proves no clock', async () => {
+    const handler = job(() => 1, { toleranceSeconds: 2 });
+    for (let i = 0; i < 3; i++) await handler(null, stage.context(60_000));
+
+    const warnings = stage.logged.filter(({ level }) => level === 'warn');
+    expect(warnings).toMatchObject([
+      { message: expect.stringMatching(/differing by at most 2 s/) as string },
+    ]);
+  });
+
   test('has no timer for renewals: one that ends belief at the deadline, and no other', async () => {
     const work = gate();
     const running = job(() => work.opened)(null, stage.context(900_000));
+    await stage.clock.advance(0);
+    expect(stage.clock.timers).toBe(1);
 
     await stage.clock.advance(890_000);
     expect(stage.store.sent).toEqual(['acquire']);

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from 'vitest';
 import type { Environment } from '../../src/environment.ts';
-import { byteLength, clip, holderAnnotations, holderIdentity } from '../../src/holder.ts';
+import { byteLength, mapBytes, clip, holderAnnotations, holderIdentity } from '../../src/holder.ts';
 import { systemRandom } from '../../src/random.ts';
 import { BYTE_BUDGET } from '../../src/schema.ts';
 
@@ -118,7 +118,8 @@ describe('the annotations of a holder', () => {
   });
 
   test.each(ABSURD)('fit their budget, with all of the user’s own in it: %s', (_, text) => {
-    const own = { ticket: 'X'.repeat(BYTE_BUDGET.ownAnnotations - 'ticket'.length) };
+    const own = { ticket: 'X'.repeat(BYTE_BUDGET.ownAnnotations - 'ticket'.length - 1) };
+    const room = BYTE_BUDGET.together - 2 * 128;
     for (const environment of [
       onLambda(
         { functionName: text, functionVersion: text, logGroupName: text, logStreamName: text },
@@ -126,11 +127,8 @@ describe('the annotations of a holder', () => {
       ),
       { ...outside, host: text },
     ]) {
-      const annotations = holderAnnotations(environment, text, own);
-      const size = Object.entries(annotations)
-        .map(([name, value]) => byteLength(name) + byteLength(value))
-        .reduce((sum, bytes) => sum + bytes, 0);
-      expect(size).toBeLessThanOrEqual(BYTE_BUDGET.annotations);
+      const annotations = holderAnnotations(environment, text, own, room);
+      expect(mapBytes(annotations)).toBeLessThanOrEqual(room);
       expect(annotations['ticket']).toBe(own.ticket);
       expect(Object.values(annotations).join('')).not.toMatch(LONE_SURROGATE);
     }

@@ -105,6 +105,14 @@ describe('a sticky lease', () => {
     expect(stage.store.sent).toEqual(['acquire', 'release', 'acquire']);
   });
 
+  test('that was slept through by the handler itself is not kept, and that is logged', async () => {
+    const handler = sticky(() => stage.clock.freeze(20_000));
+    await handler('', stage.context());
+
+    expect(stage.errors()).toMatchObject([{ details: { reason: 'expired', released: false } }]);
+    expect(stage.clock.timers).toBe(0);
+  });
+
   test('that another took meanwhile is theirs: the invocation is skipped', async () => {
     const handler = sticky();
     await handler('', stage.context());

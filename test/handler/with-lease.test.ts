@@ -248,6 +248,19 @@ describe('the identity of an invocation', () => {
     expect(first?.[0]).toMatch(/^sync:12\/2026\/01\/01\/\[12\]0123456789abcdef\/[0-9a-f-]{36}$/);
   });
 
+  test('stands in the record with the labels and annotations of the options', async () => {
+    const handler = withLease(
+      { ...stage.options, name: 'job', labels: { team: 'a' }, annotations: { ticket: 'T-1' } },
+      () => stage.record('job'),
+    );
+
+    const record = await handler(null, stage.context(60_000, 'request-7'));
+    expect(record).toMatchObject({
+      annotations: { ticket: 'T-1' },
+      raw: { labels: { M: { team: { S: 'a' } } }, kind: { S: 'leader' } },
+    });
+  });
+
   test('never lets the second delivery in while the first is at work', async () => {
     const work = gate();
     let running = 0;

@@ -117,7 +117,7 @@ describe.each(availableEngines())('on %s', (engine) => {
     test('cold or warm, and its refusal says who, with which token, until when', async () => {
       await using site = await Site.open(table);
       await crashed(site, 60_000);
-      const expireTimeMs = Number((await site.record())?.['expireTime']?.N);
+      const expireTimeMs = await site.number('expireTime');
       for (const contender of [site.contender('cold'), await warm(site, 'warm')]) {
         const cost = await costOf(site, async () => {
           expect(await contender.tryAcquire()).toMatchObject({

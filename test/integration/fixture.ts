@@ -6,14 +6,15 @@ import type { AcquireAnswer } from '../../src/answers.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { DynamoDBStore } from '../../src/dynamodb-store.ts';
 import { readEnvironment } from '../../src/environment.ts';
+import { asNumber, type Item, readLease } from '../../src/lease.ts';
 import { Lock } from '../../src/lock.ts';
+import type { AttributeName } from '../../src/schema.ts';
 import { makeWorld, type World } from '../../src/setup.ts';
 import type { Tenure, TermsAt } from '../../src/tenure.ts';
 import {
   createLeaseTable,
   type DynamoDBServer,
   type Engine,
-  type Item,
   putRawItem,
   rawItem,
   startDynamoDB,
@@ -90,8 +91,13 @@ export class Site implements AsyncDisposable {
   }
 
   /** The record as it is stored. */
-  record(): Promise<Item | undefined> {
-    return rawItem(this.table.direct, this.table.tableName, this.lease);
+  async record(): Promise<Item | undefined> {
+    const { direct, tableName } = this.table;
+    return (await rawItem(direct, tableName, this.lease)) as Item | undefined;
+  }
+
+  async number(name: AttributeName): Promise<number | undefined> {
+    return asNumber((await this.record())?.[name]);
   }
 
   /** Holds matching writes up on their way to the store, or back, until released. */
@@ -99,10 +105,15 @@ export class Site implements AsyncDisposable {
     return this.proxy.inject({ fault: { kind: 'hold', when }, match: isWrite(kind), times });
   }
 
-  /** What it says of who holds the lease, and how often that has changed hands. */
+  /** What the record says of who holds the lease, and how often that has changed hands. */
   async holder(): Promise<readonly [holder: string | undefined, token: number]> {
-    const item = await this.record();
-    return [item?.['holderIdentity']?.S, Number(item?.['leaseTransitions']?.N)];
+    const { holderIdentity, leaseTransitions } = readLease(this.lease, (await this.record()) ?? {});
+    return [holderIdentity, leaseTransitions];
+  }
+
+  /** Whether a request has met a fault, or a connection that carries nothing. */
+  get struck(): boolean {
+    return this.proxy.requests.some(({ faults, forwarded }) => faults.length > 0 || !forwarded);
   }
 
   /** Lets time pass for the record: by its times it has just expired. */
@@ -115,15 +126,22 @@ export class Site implements AsyncDisposable {
     while (!this.proxy.requests.every(({ capacity }) => capacity > 0)) await sleep(5);
   }
 
+  /** Resolves when the record has this version. */
   async reaches(version: number): Promise<void> {
-    while (Number((await this.record())?.['version']?.N) !== version) await sleep(5);
+    while ((await this.number('version')) !== version) await sleep(5);
   }
 
   async put(attributes: Item): Promise<void> {
-    await putRawItem(this.table.direct, this.table.tableName, {
-      ...attributes,
-      lease: { S: this.lease },
-    });
+    const { direct, tableName } = this.table;
+    await putRawItem(direct, tableName, { ...(attributes as object), lease: { S: this.lease } });
+  }
+
+  /** Vacates the lease as the lifecycle monitor does. */
+  async evict(): Promise<void> {
+    const { version } = readLease(this.lease, (await this.record()) ?? {});
+    const kept = Object.entries({ ...(await this.record()), version: { N: String(version! + 1) } });
+    const gone = ['holderIdentity', 'expireTime'];
+    await this.put(Object.fromEntries(kept.filter(([name]) => !gone.includes(name))));
   }
 
   async delete(): Promise<void> {

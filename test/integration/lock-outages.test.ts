@@ -2,7 +2,10 @@
 // record to itself. Whatever was applied meanwhile is found afterwards; nothing is lost or taken
 // twice (L7).
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { contend } from '../../src/contention.ts';
+import type { LeaseError } from '../../src/errors.ts';
 import { availableEngines } from '../support/dynamodb.ts';
 import type { Fault } from '../support/fault-proxy.ts';
 import {
@@ -110,7 +113,7 @@ describe.concurrent.each(cases)('a lock with the %s, when the store %s', (client
     expect(tenure.remainingMs()).toBeLessThan(beliefMs);
     await outage.end(site);
     expect(await answered(() => a.renew(tenure))).toMatchObject({ kind: 'renewed' });
-    expect(tenure.version).toBe(Number((await site.record())?.['version']?.N));
+    expect(tenure.version).toBe(await site.number('version'));
     expect(await site.holder()).toEqual(['a/1', 1]);
   });
 
@@ -168,7 +171,8 @@ describe.concurrent.each(CLIENTS)('a lock with the %s that is', (client) => {
     const b = site.contender('b', { client });
     expect(await b.tryAcquire()).toMatchObject({ kind: 'failed', error: named('UpdateItem') });
     expect(await b.lock.look()).toMatchObject({ kind: 'failed', error: named('GetItem') });
-    expect(site.proxy.counts().operations).toEqual({ UpdateItem: 2, GetItem: 1 });
+    expect(await a.release(tenure)).toMatchObject({ kind: 'unknown', error: named('UpdateItem') });
+    expect(site.proxy.counts().operations).toEqual({ UpdateItem: 3, GetItem: 1 });
   });
 
   test('pointed at a table that does not exist says so at once', async () => {
@@ -184,6 +188,29 @@ describe.concurrent.each(CLIENTS)('a lock with the %s that is', (client) => {
       },
     });
     expect(site.proxy.counts()).toMatchObject({ requests: 1 });
+  });
+});
+
+test('a contender that may write and not read says so, and stands by all the same', async () => {
+  await using site = await Site.open(table);
+  const [a, b] = [site.contender('a'), site.contender('b')];
+  const tenure = await a.acquire();
+  const denied = { kind: 'error', error: 'AccessDeniedException' } as const;
+  site.proxy.inject({ fault: denied, operation: 'GetItem', times: Infinity });
+  const errors: LeaseError[] = [];
+  const waiting = contend(b.lock, {
+    ...b.world,
+    retryPeriodMs: 50,
+    termsAt: b.termsAt,
+    signal: new AbortController().signal,
+    onError: (error) => errors.push(error),
+  });
+  while (site.proxy.counts('GetItem').requests < 2) await sleep(5);
+  await a.release(tenure);
+  expect(await waiting).toMatchObject({ kind: 'acquired', tenure: { fencingToken: 2 } });
+  expect(errors[0]).toMatchObject({
+    code: 'access-denied',
+    message: expect.stringContaining('dynamodb:GetItem') as string,
   });
 });
 

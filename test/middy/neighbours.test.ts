@@ -159,6 +159,27 @@ describe.each(versions)('leaderElection in %s', (_, middy) => {
     });
   });
 
+  describe('a lease that ends before its work does', () => {
+    test.each([
+      ['taken over', false, (): void => stage.holds('thief', 'job', 600_000, 9), {}],
+      ['hold limit', true, (): void => undefined, { maxHoldSeconds: 20 }],
+    ] as const)('because of this: %s, is logged once', async (reason, released, lose, options) => {
+      const handled = chain(
+        (_event, { lease }): Promise<unknown> =>
+          new Promise((resolve) => {
+            lose();
+            lease.signal.addEventListener('abort', () => resolve('late'));
+          }),
+        options,
+      );
+
+      expect(await stage.until(handled('job', stage.context(600_000)))).toBe('late');
+      expect(stage.errors()).toMatchObject([{ details: { reason, released } }]);
+      expect(stage.store.count('release')).toBe(released ? 1 : 0);
+      expect(stage.clock.timers).toBe(0);
+    });
+  });
+
   describe('a lease that is kept between requests', () => {
     const sticky = (handler: Handler) => chain(handler, { sticky: true });
 
@@ -196,6 +217,22 @@ describe.each(versions)('leaderElection in %s', (_, middy) => {
         expect(stage.clock.timers).toBe(0);
       },
     );
+
+    test('may be given a context that is an object of a class', async () => {
+      class Mock {
+        leftMs = 20_000;
+        getRemainingTimeInMillis() {
+          return this.leftMs;
+        }
+      }
+      // Middy 7 itself takes the function out of its object for an early time-out.
+      const handled = middy({ timeoutEarlyInMillis: 0 })
+        .use([ours()])
+        .handler(async () => 'done');
+
+      expect(await handled('job', new Mock())).toBe('done');
+      expect(stage.record('job').vacant).toBe(true);
+    });
 
     test('needs nothing at all with LEASE_DISABLED', async () => {
       vi.stubEnv('LEASE_DISABLED', 'true');
