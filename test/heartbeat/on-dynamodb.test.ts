@@ -171,8 +171,8 @@ describe('each record costs one unit with the longest of everything', () => {
     await site.put({ leaseTransitions: { N: '1234567890' } });
     const options = {
       ...optionsAt(site),
-      labels: { x: fill(BYTE_BUDGET.labels - 1) },
-      annotations: { x: fill(BYTE_BUDGET.ownAnnotations - 1) },
+      labels: { x: fill(BYTE_BUDGET.labels - 2) },
+      annotations: { x: fill(BYTE_BUDGET.ownAnnotations - 2) },
       leaseDurationSeconds: 800.123,
     };
     if (kind === 'heartbeat') {
