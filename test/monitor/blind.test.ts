@@ -62,6 +62,23 @@ describe('blind is not dead', () => {
     expect(table.status('dead')).toBe('Evicted');
   });
 
+  test('one blind pass is enough to hold nothing against anybody for a grace period', async () => {
+    const table = await watched();
+    table.hold('worker', { kind: 'heartbeat' });
+    const process = new Process(table);
+    await process.whole();
+    table.out = true;
+    await table.clock.advance(60_000);
+    expect(await process.whole()).toMatchObject({ blind: 'store' });
+    table.out = false;
+    await table.clock.advance(10_000);
+    await process.whole();
+    expect(table.status('worker')).toBeUndefined();
+    await table.clock.advance(40_000);
+    await process.whole();
+    expect(table.status('worker')).toBe('NotReady');
+  });
+
   test('starts further apart hold nothing against anybody for a grace period', async () => {
     const table = await watched();
     table.hold('dead', { kind: 'heartbeat' });
