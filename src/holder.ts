@@ -65,6 +65,11 @@ function fit(
   return kept;
 }
 
+/** Every write shall cost one unit: what says where to look takes the room that is left. */
+export function annotationRoom(lease: string, labels: Readonly<Record<string, string>> = {}) {
+  return BYTE_BUDGET.together - byteLength(lease) - BYTE_BUDGET.holderIdentity - mapBytes(labels);
+}
+
 /** What DynamoDB charges for texts in a map: names, values, and a byte for each entry. */
 export function mapBytes(texts: Readonly<Record<string, string>>): number {
   return Object.entries(texts).reduce(

@@ -7,7 +7,7 @@
 import type { AcquireAnswer, AcquireOptions, ReleaseAnswer, RenewAnswer } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
 import type { Environment } from './environment.ts';
-import { clip, holderAnnotations } from './holder.ts';
+import { annotationRoom, clip, holderAnnotations } from './holder.ts';
 import { InterruptibleStore } from './interruptible-store.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
@@ -70,6 +70,8 @@ export interface PulseSetup {
   readonly patienceMs: number;
 }
 
+/** What a job's record needs for its runs, and a heartbeat's does not. */
+const NO_JOB_BYTES = 128;
 const DEFAULT_RETENTION_SECONDS = 86_400;
 /** A renewal or two may fail, and nobody shall take that for a death. */
 const FEWEST_RENEWALS = 3;
@@ -141,14 +143,15 @@ export class Pulse {
         ...timing,
         published: {
           retentionMs: setup.patienceMs + milliseconds(retentionSeconds),
-          annotations: () => ({
-            ...(setup.kind === 'heartbeat'
-              ? holderAnnotations(environment, this.requestId, options.annotations)
-              : // Its labels tell the rest.
-                { ...whereItsLogsAre(environment), ...options.annotations }),
-            ...setup.annotations,
-            ...this.#readiness(),
-          }),
+          annotations: () => {
+            const own = { ...options.annotations, ...setup.annotations, ...this.#readiness() };
+            if (setup.kind === 'identity') {
+              // Its labels tell the rest.
+              return { ...whereItsLogsAre(environment), ...own };
+            }
+            const room = annotationRoom(this.lock.lease, labels) + NO_JOB_BYTES;
+            return holderAnnotations(environment, this.requestId, own, room);
+          },
         },
       },
       this.world,

@@ -7,8 +7,7 @@ import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, type Environment, type Logger } from './environment.ts';
-import { byteLength, holderAnnotations, holderIdentity, mapBytes } from './holder.ts';
-import { BYTE_BUDGET } from './schema.ts';
+import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
 import { Lock } from './lock.ts';
 import {
@@ -138,9 +137,7 @@ export function makeLock(setup: LockSetup, world: World): Lock {
   const { options, environment } = setup;
   const lease = leaseKey(setup.name, options.namespace, environment);
   const newIdentity = () => holderIdentity(environment, world.random.uuid());
-  // Every write shall cost one unit: what says where to look takes the room that is left.
-  const taken = byteLength(lease) + BYTE_BUDGET.holderIdentity + mapBytes(options.labels ?? {});
-  const room = BYTE_BUDGET.together - taken;
+  const room = annotationRoom(lease, options.labels);
   return new Lock(
     {
       lease,
