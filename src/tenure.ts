@@ -196,7 +196,9 @@ export class Tenure {
       record.holderIdentity === this.holderIdentity &&
       record.leaseTransitions === this.fencingToken;
     if (mine) return undefined;
-    return record.vacant ? 'evicted' : 'taken over';
+    // Vacant with a later token: another took it, and has given it back since.
+    const untaken = record.leaseTransitions <= this.fencingToken;
+    return record.vacant && untaken ? 'evicted' : 'taken over';
   }
 
   /** Ends belief, once; a later reason changes nothing. */

@@ -116,9 +116,25 @@ describe('a candidate that is stopped', () => {
     candidate.run();
     await clock.advance(SECOND);
     candidate.stop();
-    await clock.advance(9 * SECOND);
+    // Two attempts, a look at the record, and one more for what they may have taken.
+    await clock.advance(4 * 3 * SECOND - SECOND);
     expect(candidate.ended).toEqual({});
     expect(clock.timers).toBe(0);
+  });
+
+  test('after attempts that nobody answered gives back what they took, and starts nothing', async () => {
+    const { clock, memory, candidate, store } = scene();
+    store.plan('acquire', { lose: 'answer' }, { lose: 'answer' });
+    store.plan('read', { fail: 'store-unavailable' });
+    candidate.run();
+    await clock.advance(SECOND);
+    expect(recordIn(memory).vacant).toBe(false);
+    candidate.stop();
+    await clock.advance(0);
+    expect(candidate.ended).toEqual({});
+    expect(recordIn(memory).vacant).toBe(true);
+    expect(store.kinds().slice(3)).toEqual(['read', 'release']);
+    expect(candidate.log).toEqual(['error: store-unavailable']);
   });
 });
 

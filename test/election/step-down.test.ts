@@ -5,7 +5,7 @@ import { isLeaseError } from '../../src/errors.ts';
 import { FakeClock } from '../../src/fake-clock.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
 import { BLACK_HOLE, NEVER_SETTLES, type Fault } from '../support/scripted-store.ts';
-import { Candidate, change, recordIn, SECOND, usurp } from './harness.ts';
+import { Candidate, change, deferred, recordIn, SECOND, usurp } from './harness.ts';
 
 async function leader() {
   const clock = new FakeClock();
@@ -64,6 +64,20 @@ describe('a leader whose renewals fail from the start', () => {
     await clock.advance(200);
     expect(candidate.lease.fencingToken).toBe(2);
     expect(first.isHeld()).toBe(false);
+  });
+
+  test('is not revived by an answer that its machine finds on waking (L4)', async () => {
+    const { clock, candidate, store, abortedAt } = await leader();
+    const gate = deferred();
+    // Sent at 8.3 s, when belief ends at 10 s; answered at 11.4 s, before any timer has fired.
+    store.plan('renew', BLACK_HOLE, BLACK_HOLE, { until: gate.promise });
+    await clock.advance(8_400);
+    clock.freeze(3 * SECOND);
+    gate.resolve();
+    await clock.advance(0);
+    expect(store.of('renew').at(-1)).toMatchObject({ outcome: 'applied', answer: 'given' });
+    expect(abortedAt).toEqual([11_400]);
+    expect([candidate.isLeader, candidate.told('stopped')]).toEqual([false, ['stopped: expired']]);
   });
 
   test('keeps trying until then, and never waits longer than a period between two attempts', async () => {

@@ -108,7 +108,10 @@ describe.each(['ric', 'stand-in'] as const)('a holder on the %s runtime', (runti
     renewal.release();
     const thawedAtMs = Date.now();
     a.thaw();
-    expect(await running).toMatchObject({ aborted: 'expired', holderIdentity });
+    const { aborted, ...result } = ran(await running);
+    expect(result).toMatchObject({ holderIdentity });
+    // Whichever it reads first after the thaw: the clocks, or the answer that has long arrived.
+    expect(['expired', 'taken over']).toContain(aborted);
     expect(writesAt(proxy).filter(({ at }) => at >= thawedAtMs)).toEqual([]);
     expect(kindsAt(proxy).at(-1)).toBe('renewal');
     const { vacant, leaseTransitions } = await stage.record(task.lease);
