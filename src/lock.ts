@@ -4,10 +4,11 @@
 // Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
 // a few rounds: when to ask again is its callers' business.
 
-import { failed, HELD, lost } from './answers.ts';
-import type { AcquireAnswer, AcquireOptions, LookAnswer, Waiting } from './answers.ts';
+import { failed, HELD, lost, type Waiting } from './answers.ts';
+import type { AcquireAnswer, AcquireOptions, LookAnswer } from './answers.ts';
 import type { ReleaseAnswer, RenewAnswer } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
+import { sleep } from './clock.ts';
 import { acquisitionOf, claimOf, type Claimant } from './claims.ts';
 import { clockUnproven, clockWrong } from './clock-refusal.ts';
 import { decide, sight, type Decision, type Sighting } from './decide.ts';
@@ -28,6 +29,7 @@ export interface LockOptions extends LeaseAccessOptions, Claimant {
 /** Another contender may change the record between any two rounds of one acquisition. */
 const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
+const PROOF_PAUSE_MS = 150;
 /** More than can be named by a record that this lock has lost sight of. */
 const REMEMBERED_IDENTITIES = 16;
 
@@ -185,6 +187,8 @@ export class Lock {
       if (round === PROOF_ROUNDS) {
         return this.#undo(candidacy, record, error ?? this.#unproven());
       }
+      // The header counts whole seconds: at the same fraction of one it would prove no more.
+      if (wrote) await sleep(this.#world.clock, PROOF_PAUSE_MS - candidacy.ageMs(wrote));
       const attempt = candidacy.next(termsAt);
       const answer = await this.#access.write(
         renew(claimOf(this.#options, candidacy, attempt), record.version ?? 0),

@@ -64,6 +64,10 @@ export class Attempts {
     return attempt;
   }
 
+  ageMs(attempt: Attempt): number {
+    return this.#timeline.look().elapsedMs - attempt.base.elapsedMs;
+  }
+
   /** Whether anything was sent that may have been applied, or may still be (L7). */
   get unresolved(): boolean {
     return this.#sent.length > 0;

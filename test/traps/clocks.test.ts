@@ -95,6 +95,16 @@ describe('an acquisition whose own answer was too slow to prove the clock', () =
     expect(acquired.kind === 'acquired' && acquired.tenure.remainingMs()).toBe(10_000);
   });
 
+  test.each([20, 500, 980])(
+    'proves a right clock also with the smallest tolerance that can be checked, %i ms into a second',
+    async (fractionMs) => {
+      const clock = new FakeClock(START + fractionMs);
+      const terms = { leaseDurationMs: 7_500, renewDeadlineMs: 5_000 };
+      const a = new Contender('a', { clock, terms });
+      expect((await a.during(a.tryAcquire(), 500)).kind).toBe('acquired');
+    },
+  );
+
   test('is undone after three renewals that prove nothing', async () => {
     const a = new Contender('a', { requestTimeoutMs: 9_000 });
     a.store.script = ({ kind }) =>
