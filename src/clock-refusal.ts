@@ -15,7 +15,11 @@ export function clockWrong(lease: string, store: string, status: Wrong): LeaseEr
   );
 }
 
-export function clockUnproven(lease: string, store: string, toleranceMs: number): LeaseError {
+export function clockUnproven(
+  lease: string,
+  store: string,
+  { toleranceMs }: { readonly toleranceMs: number },
+): LeaseError {
   return new LeaseError(
     'clock-unproven',
     `Lease "${lease}": ${store} answered too slowly to prove this ` +

@@ -30,7 +30,7 @@ export interface LockOptions extends LeaseAccessOptions, Claimant {
 const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
 const PROOF_PAUSE_MS = 150;
-/** More than can be named by a record that this lock has lost sight of. */
+/** More than a record can name that this lock has lost sight of. */
 const REMEMBERED_IDENTITIES = 16;
 
 export class Lock {
@@ -394,7 +394,6 @@ export class Lock {
   }
 
   #unproven(): LeaseError {
-    const { toleranceMs } = this.#options;
-    return clockUnproven(this.lease, this.#world.store.description, toleranceMs);
+    return clockUnproven(this.lease, this.#world.store.description, this.#options);
   }
 }
