@@ -66,6 +66,26 @@ export class ClockCheck {
     };
   };
 
+  /**
+   * The attempts of one call, and `told`, to be called when the store has told what happened: only
+   * then does a missing `Date` mean that it sends none. A gateway's error page has none either.
+   */
+  call(): { readonly attempt: ClockCheck['attempt']; readonly told: () => void } {
+    const seen = { withoutDate: false };
+    return {
+      attempt: () => {
+        const answered = this.attempt();
+        return (date) => {
+          if (date === undefined) seen.withoutDate = true;
+          else answered(date);
+        };
+      },
+      told: () => {
+        if (seen.withoutDate) this.attempt()(undefined);
+      },
+    };
+  }
+
   status(toleranceMs: number): ClockStatus {
     const limitMs = Math.min(toleranceMs, LARGEST_LIMIT_MS);
     const sample = this.#conclusiveFor(limitMs);

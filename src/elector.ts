@@ -237,9 +237,14 @@ export class LeaderElector {
     // A stop that came meanwhile, in onNewLeader say, leaves nothing to start.
     const started = !holding.lease.signal.aborted;
     let failure: { readonly error: unknown } | undefined;
+    const doing = { settled: false };
     const work = (started ? this.#startWork(holding.lease) : Promise.resolve()).then(
-      () => holding.workSettled('completed'),
+      () => {
+        doing.settled = true;
+        holding.workSettled('completed');
+      },
       (error: unknown) => {
+        doing.settled = true;
         failure = { error };
         holding.workSettled('failed');
       },
@@ -250,9 +255,12 @@ export class LeaderElector {
     // An elector keeps no lease between tenures.
     const reason = conclusion.reason === 'kept' ? 'completed' : conclusion.reason;
     if (started) void this.#call(() => this.#options.onStoppedLeading?.(reason));
-    if (conclusion.workSettled) {
+    // Work that has released its lease by itself may be at it yet.
+    if (doing.settled) {
       if (failure !== undefined && !once) this.#report(failure.error, true);
     } else {
+      // Work that gave its lease back by itself is expected to clean up; other work is not.
+      if (reason !== 'completed') this.#reportOutlived();
       this.#outlived(work, () => {
         if (failure !== undefined && (!once || stopped.aborted)) this.#report(failure.error, true);
       });
@@ -295,6 +303,9 @@ export class LeaderElector {
       this.#unsettledWork = undefined;
       onSettled();
     });
+  }
+
+  #reportOutlived(): void {
     this.#report(
       new LeaseError(
         'lease-stopped',

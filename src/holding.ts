@@ -290,7 +290,8 @@ export class Holding {
 
   #watchBelief(): void {
     const leftMs = this.#tenure.remainingMs();
-    this.#setTimer('belief', leftMs, () => {
+    // In whole ms: to a fraction of one, a clock may not get any nearer.
+    this.#setTimer('belief', Math.ceil(leftMs), () => {
       // A renewal has moved the end of belief; or the timer was early by a fraction.
       if (this.#isHeld()) this.#watchBelief();
     });
@@ -322,6 +323,8 @@ export class Holding {
     const isHeld = () => this.#isHeld();
     const release = async () => {
       this.workSettled('completed');
+      // Whatever of the work still waits for its signal is to finish too.
+      if (!isAborted(signal)) this.#abort.abort(this.#abortReason());
       await this.concluded;
     };
     // A timer may fire late, and after a freeze other callbacks may come before it: so the signal

@@ -15,6 +15,7 @@ import {
   type Timing,
   type TimingOptions,
 } from './options.ts';
+import { LONGEST_DURATION_SECONDS } from './schema.ts';
 import { checkCommonOptions, COMMON_OPTIONS, type CommonOptions } from './setup.ts';
 import type { TermsAt } from './tenure.ts';
 import type { Timeline } from './timeline.ts';
@@ -71,6 +72,7 @@ export const INVOCATION_OPTIONS = [
 ] as const;
 
 const DEFAULT_TOLERANCE_SECONDS = 5;
+const LONGEST_TOLERANCE_SECONDS = LONGEST_DURATION_SECONDS / 2;
 const REQUEST_TIMEOUT_MS = 3_000;
 const RETRY_PERIOD_MS = 2_000;
 /** Of a lease without a duration, where the invocation's end ends no work. */
@@ -84,7 +86,13 @@ export function checkInvocationOptions<TEvent, TContext>(
   const { name, leaseDurationSeconds, whenHeld, sticky } = options;
   leaseKey(typeof name === 'function' ? 'x' : name, options.namespace, readEnvironment());
   checkFlag('sticky', sticky);
-  seconds(options, 'toleranceSeconds');
+  const tolerance = seconds(options, 'toleranceSeconds');
+  if (tolerance !== undefined && (tolerance < 0.001 || tolerance > LONGEST_TOLERANCE_SECONDS)) {
+    throw invalid(
+      `toleranceSeconds is ${tolerance}; it must be at least 0.001 and at most ` +
+        `${LONGEST_TOLERANCE_SECONDS}, for the lease lasts that much longer than its invocation.`,
+    );
+  }
   seconds(options, 'maxWaitSeconds');
   seconds(options, 'maxHoldSeconds');
   if (leaseDurationSeconds !== undefined) {
@@ -173,8 +181,10 @@ export function planOf(
     return renewedPlan(timing, Infinity);
   }
   const toleranceMs = milliseconds(toleranceSeconds);
+  // A record that says more reads as one of unknown duration.
+  const longestMs = milliseconds(LONGEST_DURATION_SECONDS) - toleranceMs;
   const termsAt: TermsAt = (now) => {
-    const renewDeadlineMs = Math.max(0, deadlineMs - now.elapsedMs);
+    const renewDeadlineMs = Math.max(0, Math.min(deadlineMs - now.elapsedMs, longestMs));
     return { renewDeadlineMs, leaseDurationMs: Math.round(renewDeadlineMs + toleranceMs) };
   };
   const terms = termsAt(timeline.look());

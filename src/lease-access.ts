@@ -101,9 +101,9 @@ export class LeaseAccess {
   ): Promise<T> {
     const { clock, store, clockCheck, timeline } = this.#world;
     const what = `Lease "${this.#options.lease}": the ${verb} in ${store.description}`;
-    const answer = await bounded(clock, timeoutMs, what, (signal) =>
-      send({ signal, attempt: clockCheck.attempt }),
-    );
+    const { attempt, told } = clockCheck.call();
+    const answer = await bounded(clock, timeoutMs, what, (signal) => send({ signal, attempt }));
+    told();
     this.#lastAnswer = timeline.look();
     return answer;
   }

@@ -1,8 +1,8 @@
 // One lease, one contender: take it, renew it, give it back. Every question about what happened
 // when the store did not say is answered here (L7); who may act is asked of decide().
 //
-// Never sets a timer but the bound of a call, and never repeats a call on its own for longer than
-// a few rounds: when to ask again is its callers' business.
+// Sets no timer but the bound of a call, and repeats no call for longer than a few rounds: when to
+// ask again is its callers' business.
 
 import { failed, HELD, lost, type Waiting } from './answers.ts';
 import type { AcquireAnswer, AcquireOptions, LookAnswer } from './answers.ts';
@@ -71,9 +71,8 @@ export class Lock {
   async look(): Promise<LookAnswer> {
     try {
       const record = this.#see(await this.#access.read(false));
-      const decision: Decision = this.#isLate(record)
-        ? { kind: 'take', how: 'asRead' }
-        : this.#decide();
+      const late = { kind: 'take', how: 'asRead' } as const;
+      const decision = this.#isLate(record) ? late : this.#decide();
       return { kind: 'seen', record, decision };
     } catch (error) {
       return failed(error);
@@ -120,6 +119,8 @@ export class Lock {
       if (answer.kind === 'failed') {
         if (answer.error.code !== 'store-unavailable') return this.#explain(answer.error);
         unanswered += 1;
+        // The clock may have been set meanwhile: it is asked again.
+        if (takeable === 'vacant or expired') takeable = this.#takeableBlind();
         if (unanswered === 1) continue;
         return this.#recover(candidacy, answer.error, termsAt);
       }
@@ -228,11 +229,11 @@ export class Lock {
     const candidacy = this.#candidacy;
     this.#candidacy = undefined;
     if (candidacy?.unresolved !== true) return;
-    this.#departed = candidacy.holderIdentity;
+    const identity = (this.#departed = candidacy.holderIdentity);
     try {
       const record = await this.#access.read(true);
-      if (record?.holderIdentity !== candidacy.holderIdentity) return;
-      await this.#depart('vacate', candidacy.holderIdentity, record.version);
+      if (record?.holderIdentity === identity)
+        await this.#depart('vacate', identity, record.version);
     } catch {
       // Out of reach: what may have been taken expires by itself.
     }

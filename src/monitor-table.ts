@@ -111,14 +111,17 @@ export class MonitorTable {
     return this.#clockCheck.status(CLOCK_TOLERANCE_MS);
   }
 
-  #call<T>(
+  async #call<T>(
     verb: string,
     send: (call: StoreCall) => Promise<T>,
     timeoutMs = REQUEST_TIMEOUT_MS,
   ): Promise<T> {
     const what = `The monitor's ${verb} in ${this.#store.description}`;
-    return bounded(this.#clock, timeoutMs, what, (signal) =>
-      send({ signal, attempt: this.#clockCheck.attempt }),
+    const { attempt, told } = this.#clockCheck.call();
+    const answer = await bounded(this.#clock, timeoutMs, what, (signal) =>
+      send({ signal, attempt }),
     );
+    told();
+    return answer;
   }
 }

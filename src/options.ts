@@ -73,7 +73,14 @@ export function resolveTiming(options: TimingOptions): Timing {
       throw invalid(`${name}Seconds (${value}) must be at least 0.001.`);
     }
   }
-  return { ...timing, toleranceMs: timing.leaseDurationMs - timing.renewDeadlineMs };
+  const toleranceMs = timing.leaseDurationMs - timing.renewDeadlineMs;
+  if (toleranceMs < 1) {
+    throw invalid(
+      `leaseDurationSeconds (${leaseDuration}) must be greater than renewDeadlineSeconds ` +
+        `(${renewDeadline}) by at least 0.001.`,
+    );
+  }
+  return { ...timing, toleranceMs };
 }
 
 /** A number of seconds that was given, in the range that every duration must be in. */

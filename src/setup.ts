@@ -70,7 +70,7 @@ export interface World extends LockWorld {
 export function makeWorld(options: CommonOptions, environment: Environment): World {
   const store = chooseStore(options, environment);
   const clock = options.clock ?? systemClock;
-  const logger = options.logger ?? consoleLogger;
+  const logger = unfailing(options.logger ?? consoleLogger);
   const { timeline, clockCheck, told } = measuresOf(store, clock);
   return {
     store,
@@ -94,6 +94,20 @@ export function makeWorld(options: CommonOptions, environment: Environment): Wor
       );
     },
   };
+}
+
+/** A logger that fails must not keep a lease from being renewed or released. */
+function unfailing(logger: Logger): Logger {
+  const at = (level: keyof Logger) => (message: string, details?: object) => {
+    try {
+      // Some loggers are asynchronous, whatever their type says.
+      const write: (message: string, details?: object) => unknown = logger[level].bind(logger);
+      Promise.resolve(write(message, details)).catch(() => undefined);
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** Everything about the options that can be checked before there is an event or a table. */

@@ -101,7 +101,10 @@ export class Attempts {
   /** When belief ends that rests on `applied`: no later than any attempt sent since allows. */
   beliefEndsAtMs(applied: Attempt): number {
     const since = this.#sent.filter(({ stampMs }) => stampMs >= applied.stampMs);
-    return Math.min(...since.map((attempt) => attempt.base.elapsedMs + attempt.renewDeadlineMs));
+    // It counts also when so many came after it that it is no longer remembered among them.
+    return Math.min(
+      ...[applied, ...since].map((attempt) => attempt.base.elapsedMs + attempt.renewDeadlineMs),
+    );
   }
 
   /** Attempts before `applied` can no longer be applied: the version has moved on. */

@@ -27,6 +27,7 @@ export class Timeline {
   readonly #startMonotonicMs: number;
   /** Wall minus monotonic clock, as last summed up. */
   #differenceMs: number;
+  #latestMonotonicMs: number;
   #gainedMs = 0;
   #driftMs = 0;
 
@@ -34,11 +35,15 @@ export class Timeline {
     this.#clock = clock;
     const start = clock.read();
     this.#startMonotonicMs = start.monotonicMs;
+    this.#latestMonotonicMs = start.monotonicMs;
     this.#differenceMs = start.wallMs - start.monotonicMs;
   }
 
   look(): Moment {
-    const now = this.#clock.read();
+    const read = this.#clock.read();
+    // A virtual machine that is set back to a snapshot takes both clocks with it.
+    this.#latestMonotonicMs = Math.max(this.#latestMonotonicMs, read.monotonicMs);
+    const now = { wallMs: read.wallMs, monotonicMs: this.#latestMonotonicMs };
     const changeMs = now.wallMs - now.monotonicMs - this.#differenceMs;
     if (Math.abs(changeMs) >= RESOLUTION_MS) {
       this.#differenceMs += changeMs;

@@ -120,7 +120,9 @@ describe('work that returns', () => {
   });
 
   test('may release the lease itself first', async () => {
-    const { candidate, clock, memory } = await leader({
+    const memory = new MemoryStore();
+    const { candidate, clock } = await leader({
+      memory,
       work: async (lease) => {
         await lease.release();
         expect([lease.isHeld(), lease.remainingMs(), lease.signal.aborted]).toEqual([

@@ -50,6 +50,19 @@ describe('elapsed time', () => {
     expect(sinceMs()).toBe(31_000);
   });
 
+  test('never goes back, though both clocks do', () => {
+    let monotonicMs = 10_000;
+    const clock: Clock = {
+      read: () => ({ wallMs: 1_000_000 + monotonicMs, monotonicMs }),
+      setTimer: () => ({ cancel: () => undefined }),
+    };
+    const timeline = new Timeline(clock);
+    monotonicMs = 20_000;
+    const before = timeline.look().elapsedMs;
+    monotonicMs = 5_000;
+    expect(timeline.look().elapsedMs).toBe(before);
+  });
+
   test('sums pauses of one clock and then of the other', () => {
     const { clock, sinceMs } = timelineOf();
     clock.freeze(10_000, { monotonicRuns: false });
