@@ -30,7 +30,6 @@ export interface LockOptions extends LeaseAccessOptions, Claimant {
 const ACQUIRE_ROUNDS = 4;
 const PROOF_ROUNDS = 3;
 const PROOF_PAUSE_MS = 150;
-/** More than a record can name that this lock has lost sight of. */
 const REMEMBERED_IDENTITIES = 16;
 
 export class Lock {

@@ -65,9 +65,7 @@ describe('the README', () => {
     const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
       scripts: Record<string, string>;
     };
-    const named = [...readme.matchAll(/npm (?:run )?([a-z:]+)/g)].map(
-      (match) => match[1],
-    );
+    const named = [...readme.matchAll(/npm (?:run )?([a-z:]+)/g)].map((match) => match[1]);
     const known = [...Object.keys(scripts), 'ci', 'run', 'install', 'are'];
     expect(named.filter((name) => !known.includes(name ?? ''))).toEqual([]);
   });
