@@ -11,7 +11,7 @@ export default defineConfig({
     maxWorkers: 2,
     reporters:
       process.env['CI'] === 'true'
-        ? ['dot', ['json', { outputFile: 'coverage/results.json' }]]
+        ? ['default', ['json', { outputFile: 'coverage/results.json' }]]
         : ['default'],
   },
 });
