@@ -22,7 +22,7 @@ import { Timeline } from './timeline.ts';
 import { readVerdict, type Verdict } from './stored-verdict.ts';
 import { judge, REPORTED, type Circumstances } from './verdict.ts';
 import type { Write } from './writes.ts';
-import { mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
+import { isSurelyNormal, mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
 
 export interface LifecycleMonitorOptions {
   readonly store: WatchableStore;
@@ -233,13 +233,17 @@ export class LifecycleMonitor {
     const disturbed = [...pass.silent].filter(([, silent]) => mayBeDisrupted(silent));
     if (disturbed.length === 0) return new Map();
     const heartbeats = new Map<string, number>();
-    await this.#table.scanAll(heartbeatsOfZones(), (items) => {
+    const count = (items: readonly Item[]) => {
       for (const item of items) {
         const zone = zoneOf(readLease('', item)) ?? '';
         heartbeats.set(zone, (heartbeats.get(zone) ?? 0) + 1);
       }
       return Promise.resolve();
-    });
+    };
+    // A few silent ones in a large fleet are no disruption, and the first pages show it.
+    const enough = () =>
+      disturbed.every(([zone, silent]) => isSurelyNormal(heartbeats.get(zone) ?? 0, silent));
+    await this.#table.scanAll(heartbeatsOfZones(), count, enough);
     const modes = new Map(
       disturbed.map(([zone, silent]) => [zone, zoneMode(heartbeats.get(zone) ?? silent, silent)]),
     );

@@ -50,11 +50,12 @@ export class MonitorTable {
 
   /**
    * All segments side by side, each page by page: what is in memory does not grow with the table.
-   * Resolves with how many records were looked at.
+   * Stops where `enough` says so. Resolves with how many records were looked at.
    */
   async scanAll(
     filter: Condition,
     attend: (items: readonly Item[]) => Promise<void>,
+    enough: () => boolean = () => false,
   ): Promise<number> {
     const segments = this.#segments;
     let scanned = 0;
@@ -73,7 +74,7 @@ export class MonitorTable {
             scanned += page.scanned;
             await attend(page.items);
             after = page.after;
-          } while (after !== undefined && !failed);
+          } while (after !== undefined && !failed && !enough());
         } catch (error) {
           failed = true;
           throw error;

@@ -21,6 +21,11 @@ export function zoneMode(heartbeats: number, silent: number): ZoneMode {
   return silent >= heartbeats ? 'Full' : 'Partial';
 }
 
+/** So many heartbeats have been counted that further ones cannot make it less Normal. */
+export function isSurelyNormal(heartbeats: number, silent: number): boolean {
+  return heartbeats > 0 && silent / heartbeats < UNHEALTHY_SHARE;
+}
+
 /** A zone with fewer silent heartbeats than this is Normal, however many it has. */
 export function mayBeDisrupted(silent: number): boolean {
   return silent >= SMALLEST_ZONE * UNHEALTHY_SHARE;
