@@ -15,6 +15,7 @@ import {
   resolveTiming,
   seconds,
   show,
+  TIMING_OPTIONS,
   type TimingOptions,
 } from './options.ts';
 import { refusalError } from './refusal.ts';
@@ -40,10 +41,7 @@ export interface AcquireLeaseOptions extends CommonOptions, TimingOptions {
 const OPTIONS = [
   ...COMMON_OPTIONS,
   'name',
-  'leaseDurationSeconds',
-  'renewDeadlineSeconds',
-  'retryPeriodSeconds',
-  'requestTimeoutSeconds',
+  ...TIMING_OPTIONS,
   'maxWaitSeconds',
   'signal',
   'maxHoldSeconds',

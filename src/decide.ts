@@ -3,7 +3,7 @@
 
 import type { ClockStatus } from './clock-check.ts';
 import type { Reading } from './clock.ts';
-import type { LeaseRecord, Value } from './lease.ts';
+import { UNREADABLE_DURATION_MS, type LeaseRecord, type Value } from './lease.ts';
 
 /** A record, and since when by our own monotonic clock it has been seen at this version. */
 export interface Sighting {
@@ -33,9 +33,6 @@ export type Decision =
       /** Until there may be something to decide, if nothing changes. May be Infinity. */
       readonly forMs: number;
     };
-
-/** What a record whose duration cannot be read is given at least. */
-const UNREADABLE_DURATION_MS = 60_000;
 
 export function decide(seen: Sighting, judge: Judge): Decision {
   const { record } = seen;

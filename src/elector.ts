@@ -17,6 +17,7 @@ import {
   resolveTiming,
   seconds,
   type Timing,
+  TIMING_OPTIONS,
   type TimingOptions,
 } from './options.ts';
 import { jittered } from './random.ts';
@@ -56,10 +57,7 @@ export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
 const OPTIONS = [
   ...COMMON_OPTIONS,
   'name',
-  'leaseDurationSeconds',
-  'renewDeadlineSeconds',
-  'retryPeriodSeconds',
-  'requestTimeoutSeconds',
+  ...TIMING_OPTIONS,
   'onStartedLeading',
   'onStoppedLeading',
   'onNewLeader',

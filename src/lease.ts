@@ -24,6 +24,9 @@
 
 import { LONGEST_DURATION_SECONDS, type AttributeName } from './schema.ts';
 
+/** How long a lease is taken to last whose record does not say, at least. */
+export const UNREADABLE_DURATION_MS = 60_000;
+
 /** A value as DynamoDB types it. Kept as read: a string where a number should be is evidence. */
 export type Value =
   | { readonly S: string }

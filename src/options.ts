@@ -25,6 +25,13 @@ export interface TimingOptions {
   readonly requestTimeoutSeconds?: number;
 }
 
+export const TIMING_OPTIONS = [
+  'leaseDurationSeconds',
+  'renewDeadlineSeconds',
+  'retryPeriodSeconds',
+  'requestTimeoutSeconds',
+] as const satisfies readonly (keyof TimingOptions)[];
+
 /** All in milliseconds. */
 export interface Timing {
   readonly leaseDurationMs: number;

@@ -6,7 +6,7 @@
 // carries the version it saw: eviction rests on that same version still being there, never on
 // stamps alone, for the holder's clock may be wrong.
 
-import { asNumber, isoTime, type LeaseRecord } from './lease.ts';
+import { UNREADABLE_DURATION_MS, asNumber, isoTime, type LeaseRecord } from './lease.ts';
 import { LONGEST_DURATION_SECONDS } from './schema.ts';
 import {
   markOf,
@@ -41,7 +41,6 @@ export type Action =
 
 /** How far ahead a renewTime may lie before it counts as one from the future. */
 const FUTURE_MS = 5_000;
-const UNREADABLE_DURATION_MS = 60_000;
 
 /** The reason of a holder that is alive and says itself that it is not ready. */
 export const REPORTED = 'reported';
