@@ -5,7 +5,8 @@ import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { readEnvironment } from './environment.ts';
 import { LeaseError } from './errors.ts';
-import { Holding, pretendedLease, type Lease } from './holding.ts';
+import { Holding } from './holding.ts';
+import { pretendedLease, type Lease } from './lease-handle.ts';
 import type { AcquireAnswer } from './answers.ts';
 import {
   checkNames,

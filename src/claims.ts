@@ -10,6 +10,8 @@ export interface Claimant {
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
   readonly published?: Published | undefined;
+  /** A scheduled job's: see Acquisition. */
+  readonly tickMs?: number | undefined;
 }
 
 /** What a heartbeat or an identity writes at every renewal besides: never a leader. */
@@ -46,5 +48,6 @@ export function acquisitionOf(
     knownTransitions,
     annotations: claim.says ?? claimant.annotations,
     labels: claimant.labels,
+    tickMs: claimant.tickMs,
   };
 }

@@ -3,6 +3,7 @@
 // after expiry, for the contender that knows when that is sleeps until then.
 
 import { sleep, type Clock } from './clock.ts';
+import { isFinal } from './decide.ts';
 import { isPermanent, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { AcquireAnswer, Waiting } from './answers.ts';
@@ -25,7 +26,7 @@ export interface ContentionOptions {
   readonly onError?: (error: LeaseError) => void;
 }
 
-/** The attempt that ended the wait: acquired, or failed for good; or the last one, when aborted. */
+/** The attempt that ended the wait: acquired, refused or failed for good; or aborted. */
 export type ContentionAnswer = AcquireAnswer | { readonly kind: 'aborted' };
 
 /**
@@ -55,6 +56,7 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
     } else {
       options.onRecord?.(answer.record, false);
       options.onRefused?.(answer);
+      if (isFinal(answer.waiting)) return answer;
       rivals ||= answer.raced;
     }
     await standBy(lock, answer.kind === 'refused' ? answer.waiting : undefined, rivals, options);
@@ -63,7 +65,7 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
   }
 }
 
-/** Returns when the lease looks free. */
+/** Returns when the lease looks free, or the wait is in vain. */
 async function standBy(
   lock: Lock,
   first: Waiting | undefined,
@@ -92,6 +94,7 @@ async function standBy(
     options.onRecord?.(seen.record, seen.decision.kind === 'take');
     if (seen.decision.kind === 'take') return;
     waiting = seen.decision;
+    if (isFinal(waiting)) return;
     options.onRefused?.({ kind: 'refused', record: seen.record, waiting, raced: false });
   }
 }

@@ -19,6 +19,8 @@ export interface Judge {
   readonly trustClocks: boolean;
   /** The contender's own duration. It counts only where the record's cannot be read. */
   readonly leaseDurationMs: number;
+  /** A scheduled job's: the tick that the lease is wanted for, in epoch ms. */
+  readonly tickMs?: number | undefined;
 }
 
 export type Decision =
@@ -29,13 +31,19 @@ export type Decision =
     }
   | {
       readonly kind: 'wait';
-      readonly because: 'held' | 'not before' | 'suspended' | 'clock unchecked';
+      readonly because:
+        'held' | 'not before' | 'suspended' | 'clock unchecked' | 'tick done' | 'newer tick done';
       /** Until there may be something to decide, if nothing changes. May be Infinity. */
       readonly forMs: number;
     };
 
 export function decide(seen: Sighting, judge: Judge): Decision {
   const { record } = seen;
+  // First, because it is final: nothing that may change reopens a tick.
+  const { lastTickMs } = record;
+  if (judge.tickMs !== undefined && lastTickMs !== undefined && lastTickMs >= judge.tickMs) {
+    return wait(lastTickMs > judge.tickMs ? 'newer tick done' : 'tick done', Infinity);
+  }
   if (record.suspended !== undefined) return wait('suspended', Infinity);
 
   const clockCounts =
@@ -77,6 +85,11 @@ function decideHeld(seen: Sighting, judge: Judge, clockCounts: boolean): Decisio
 
 function wait(because: Extract<Decision, { kind: 'wait' }>['because'], forMs: number): Decision {
   return { kind: 'wait', because, forMs };
+}
+
+/** Whether waiting is in vain. */
+export function isFinal(decision: Decision): boolean {
+  return decision.kind === 'wait' && ['tick done', 'newer tick done'].includes(decision.because);
 }
 
 /** What to remember of a lease after it has been seen once more. */

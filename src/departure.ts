@@ -8,7 +8,7 @@ import { isPermanent, LeaseError } from './errors.ts';
 import type { LeaseAccess, Removed } from './lease-access.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { Timeline } from './timeline.ts';
-import { release, remove } from './writes.ts';
+import { release, remove, type JobNote } from './writes.ts';
 
 export type Way = 'vacate' | 'remove';
 
@@ -20,6 +20,8 @@ export interface Departure {
   readonly isOwn: (holderIdentity: string | undefined) => boolean;
   /** The version known; 0 where none is. */
   readonly version: number;
+  /** What a scheduled job writes when it vacates. */
+  readonly note?: JobNote | undefined;
   readonly withinMs: number;
   readonly requestTimeoutMs: number;
   readonly timeline: Timeline;
@@ -40,7 +42,7 @@ export async function depart(access: LeaseAccess, it: Departure): Promise<Releas
     const answer: Removed =
       it.way === 'remove'
         ? await access.remove(remove(holderIdentity, version), timeoutMs)
-        : await access.write(release(holderIdentity, version), timeoutMs);
+        : await access.write(release(holderIdentity, version, it.note), timeoutMs);
     if (answer.kind === 'failed') {
       error = answer.error;
       if (isPermanent(error)) break;

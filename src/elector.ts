@@ -6,7 +6,8 @@ import { contend } from './contention.ts';
 import { readEnvironment, type Environment } from './environment.ts';
 import { describeError, isPermanent, LeaseError } from './errors.ts';
 import { judgeHealth, type Health } from './health.ts';
-import { Holding, type Lease } from './holding.ts';
+import { Holding } from './holding.ts';
+import type { Lease } from './lease-handle.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
 import {

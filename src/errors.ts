@@ -12,6 +12,12 @@ export type LeaseErrorCode =
   | 'lease-suspended'
   /** The lease is not to be taken yet. `record.notBeforeMs` says from when on. */
   | 'lease-not-before'
+  /** A scheduled job's tick, or a newer one, has been completed already. */
+  | 'tick-done'
+  /** The event tells no tick that can be used. Nothing was sent. */
+  | 'invalid-tick'
+  /** A condition of your own in a guarded transaction failed; `cause` is the SDK's error. */
+  | 'condition-failed'
   /** This tenure is over before its work was. `reason` says why. */
   | 'lease-lost'
   /** This tenure is to end: its work is asked to finish. `reason` says why. */

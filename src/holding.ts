@@ -4,42 +4,25 @@
 // Owns every timer of the tenure; none is left when it has concluded. No promise here is ever
 // left to reject unhandled: in Lambda that would end the environment.
 
-import type { Clock, Timer } from './clock.ts';
+import { sleep, type Clock, type Timer } from './clock.ts';
 import type { Logger } from './environment.ts';
 import { describeError, LeaseError } from './errors.ts';
-import { splitLeaseKey, type LeaseRecord } from './lease.ts';
+import { isAborted, leaseHandle, type Lease } from './lease-handle.ts';
+import type { LeaseRecord } from './lease.ts';
 import type { RenewAnswer } from './answers.ts';
 import type { Lock } from './lock.ts';
+import type { Random } from './random.ts';
 import { STEPS, type HoldingAction, type HoldingEvent, type HoldingState } from './renewal.ts';
 import type { EndReason, Tenure, TermsAt } from './tenure.ts';
+import type { LeaseStore } from './store.ts';
 import type { Timeline } from './timeline.ts';
-
-/** A lease that is held, as the work under it sees it. */
-export interface Lease extends AsyncDisposable {
-  readonly name: string;
-  readonly namespace: string;
-  readonly holderIdentity: string;
-  /**
-   * Higher than that of every earlier tenure of this lease. Pass it to whatever must refuse a
-   * holder that is over: only such a fence covers work that ignores its signal.
-   */
-  readonly fencingToken: number;
-  /**
-   * Aborts when the lease is lost, or the work is to finish. `aborted` compares the clocks at each
-   * look: after a freeze it is true before any timer has had a chance to fire.
-   */
-  readonly signal: AbortSignal;
-  /** Whether this tenure may still act. Compares the clocks at each call. */
-  isHeld(): boolean;
-  /** How long it may still act if no further renewal succeeds; 0 once it is over. */
-  remainingMs(): number;
-  /** Ends the tenure now, as if the work had returned: releases the lease, and waits for that. */
-  release(): Promise<void>;
-}
+import { Turns } from './turns.ts';
+import type { JobNote } from './writes.ts';
 
 export interface HoldingOptions {
   readonly clock: Clock;
   readonly timeline: Timeline;
+  readonly random: Random;
   readonly logger: Logger;
   readonly termsAt: TermsAt;
   /** Absent: the lease covers its work from the start, and is never renewed. */
@@ -52,6 +35,10 @@ export interface HoldingOptions {
   readonly lossDrainMs: number;
   readonly releaseWithinMs: () => number;
   readonly maxHoldMs?: number | undefined;
+  readonly store: Pick<LeaseStore, 'description' | 'tableName'>;
+  readonly slot?: number | undefined;
+  /** What a scheduled job writes of its run when it gives its lease back. */
+  readonly noteAtRelease?: ((reason: EndReason) => JobNote | undefined) | undefined;
   /** Called with the record that each renewal shows. */
   readonly onRecord?: ((record: LeaseRecord) => void) | undefined;
 }
@@ -66,6 +53,8 @@ export interface Conclusion {
 }
 
 const RETRY_FIRST_MS = 100;
+/** How long a renewal waits for a transaction of the work, at most. */
+const LONGEST_PATIENCE_MS = 1_000;
 /** After `stop`, why it was told so; whatever ends a tenure first names it. */
 const LOSSES: readonly EndReason[] = ['taken over', 'expired', 'record deleted', 'evicted'];
 
@@ -78,6 +67,7 @@ export class Holding {
   readonly #tenure: Tenure;
   readonly #options: HoldingOptions;
   readonly #abort = new AbortController();
+  readonly #turns: Turns;
   readonly #timers = new Map<'renewal' | 'belief' | 'bound' | 'hold', Timer>();
   #state: HoldingState = 'held';
   #reason: EndReason | undefined;
@@ -91,7 +81,22 @@ export class Holding {
     this.#tenure = tenure;
     this.#options = options;
     this.concluded = new Promise((resolve) => (this.#conclude = resolve));
-    this.lease = this.#makeLease();
+    this.#turns = new Turns(options.clock);
+    this.lease = leaseHandle({
+      lease: lock.lease,
+      tableName: options.store.tableName ?? options.store.description,
+      tenure,
+      slot: options.slot,
+      abort: this.#abort,
+      clock: options.clock,
+      random: options.random,
+      isHeld: () => this.#isHeld(),
+      abortReason: () => this.#abortReason(),
+      release: () => this.#releasedByWork(),
+      inTurn: (run) => this.#turns.transaction(run),
+      refused: (record) => this.#refused(record),
+      versionRaised: () => tenure.raiseVersion(),
+    });
     this.#lastSentAtMs = tenure.believed?.base.elapsedMs ?? options.timeline.look().elapsedMs;
     this.#do('schedule');
     this.#watchBelief();
@@ -129,6 +134,21 @@ export class Holding {
   abandon(): void {
     this.stop('stopped');
     this.#on('boundPassed');
+  }
+
+  /**
+   * Writes `note` with a renewal, and waits for that. False when the lease was lost meanwhile: the
+   * note may have been written all the same.
+   */
+  async write(note: JobNote): Promise<boolean> {
+    for (let unanswered = 0; this.#isHeld(); unanswered++) {
+      const answer = await this.#sendRenewal(note);
+      if (answer.kind === 'renewed') return true;
+      if (answer.kind === 'lost') break;
+      await sleep(this.#options.clock, RETRY_FIRST_MS * 2 ** Math.min(unanswered, 5));
+    }
+    this.#isHeld();
+    return false;
   }
 
   /** The work has settled, but the tenure goes on: stops all timers, and releases nothing. */
@@ -216,14 +236,43 @@ export class Holding {
   }
 
   #renew(): void {
-    this.#lastSentAtMs = this.#options.timeline.look().elapsedMs;
-    const renewed = this.#lock.renew(this.#tenure, this.#options.termsAt);
-    // Terms may be shorter than before: belief may end earlier from the moment of the send.
-    this.#watchBelief();
-    renewed.then(
+    this.#sendRenewal().then(
       (answer) => this.#answered(answer),
       (error: unknown) => this.#cannotTell(error),
     );
+  }
+
+  #sendRenewal(note?: JobNote): Promise<RenewAnswer> {
+    const patienceMs = Math.min(LONGEST_PATIENCE_MS, this.#tenure.remainingMs() / 4);
+    return this.#turns.renewal(patienceMs, () => {
+      this.#lastSentAtMs = this.#options.timeline.look().elapsedMs;
+      const renewed = this.#lock.renew(this.#tenure, this.#options.termsAt, note);
+      // Terms may be shorter than before: belief may end earlier from the moment of the send.
+      this.#watchBelief();
+      return renewed;
+    });
+  }
+
+  /** A transaction found the lease not to be ours; or its tick to be done, which is no loss. */
+  async #refused(record: LeaseRecord | undefined): Promise<LeaseError | undefined> {
+    let over = record === undefined ? undefined : this.#tenure.whyOver(record);
+    if (record === undefined) {
+      // The server does not show it: a renewal finds out.
+      const answer = await this.#sendRenewal();
+      if (answer.kind === 'lost') over = answer.reason;
+      if (answer.kind === 'unknown') over = 'taken over';
+    }
+    if (over === undefined) return undefined;
+    this.#tenure.end(over);
+    this.#on('gone');
+    return this.#abortReason();
+  }
+
+  async #releasedByWork(): Promise<void> {
+    this.workSettled('completed');
+    // Whatever of the work still waits for its signal is to finish too.
+    if (!isAborted(this.#abort.signal)) this.#abort.abort(this.#abortReason());
+    await this.concluded;
   }
 
   #answered(answer: RenewAnswer): void {
@@ -265,7 +314,8 @@ export class Holding {
     try {
       const reason = this.#reason ?? 'completed';
       const withinMs = this.#options.releaseWithinMs();
-      const answer = await this.#lock.release(this.#tenure, reason, withinMs);
+      const note = this.#options.noteAtRelease?.(reason);
+      const answer = await this.#lock.release(this.#tenure, reason, withinMs, note);
       this.#released = answer.kind === 'released';
       if (answer.kind === 'unknown') problem = answer.error;
     } catch (error) {
@@ -317,56 +367,4 @@ export class Holding {
           { reason },
         );
   }
-
-  #makeLease(): Lease {
-    const { signal } = this.#abort;
-    const isHeld = () => this.#isHeld();
-    const release = async () => {
-      this.workSettled('completed');
-      // Whatever of the work still waits for its signal is to finish too.
-      if (!isAborted(signal)) this.#abort.abort(this.#abortReason());
-      await this.concluded;
-    };
-    // A timer may fire late, and after a freeze other callbacks may come before it: so the signal
-    // itself compares the clocks when it is asked.
-    Object.defineProperties(signal, {
-      aborted: { get: () => !isHeld() || isAborted(signal) },
-      throwIfAborted: {
-        value: () => {
-          if (isHeld() && !isAborted(signal)) return;
-          throw isAborted(signal) ? signal.reason : this.#abortReason();
-        },
-      },
-    });
-    return {
-      ...splitLeaseKey(this.#lock.lease),
-      holderIdentity: this.#tenure.holderIdentity,
-      fencingToken: this.#tenure.fencingToken,
-      signal,
-      isHeld,
-      remainingMs: () => (isHeld() ? this.#tenure.remainingMs() : 0),
-      release,
-      [Symbol.asyncDispose]: release,
-    };
-  }
-}
-
-/** What the signal itself says, which may be late. */
-function isAborted(signal: AbortSignal): boolean {
-  return Reflect.get(AbortSignal.prototype, 'aborted', signal);
-}
-
-/** For `LEASE_DISABLED`: everybody holds everything. */
-export function pretendedLease(key: string): Lease {
-  const release = () => Promise.resolve();
-  return {
-    ...splitLeaseKey(key),
-    holderIdentity: 'LEASE_DISABLED',
-    fencingToken: 0,
-    signal: new AbortController().signal,
-    isHeld: () => true,
-    remainingMs: () => Infinity,
-    release,
-    [Symbol.asyncDispose]: release,
-  };
 }

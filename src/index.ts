@@ -1,6 +1,8 @@
 // The front page: Kubernetes-style Leases and leader election on one DynamoDB table.
 //
 //   withLease        one invocation of a Lambda handler at a time
+//   scheduledSingleton  one run for each tick of a schedule
+//   sendGuarded      a transaction that commits only while the lease is held
 //   LeaderElector    one leader among processes that run long
 //   acquireLease     a lease for a block of code
 //   Heartbeat        a worker that must be noticed when it dies; withHeartbeat for a function
@@ -14,6 +16,7 @@ export { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 export { LeaderElector, type LeaderElectorOptions, type RunOptions } from './elector.ts';
 export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
+export { sendGuarded, type GuardedOptions } from './guarded.ts';
 export type { Health } from './health.ts';
 export {
   Heartbeat,
@@ -21,7 +24,7 @@ export {
   type FunctionHeartbeatOptions,
   type HeartbeatOptions,
 } from './heartbeat.ts';
-export type { Lease } from './holding.ts';
+export type { Lease } from './lease-handle.ts';
 export {
   Identity,
   withIdentity,
@@ -37,6 +40,13 @@ export {
 } from './list-identities.ts';
 export type { PulseHealth, PulseState } from './publisher.ts';
 export { isSkipped, type Skipped } from './refusal.ts';
+export type { Tick } from './schedule.ts';
+export type { ScheduledLease } from './scheduled-job.ts';
+export {
+  scheduledSingleton,
+  type ScheduledSingletonContext,
+  type ScheduledSingletonOptions,
+} from './scheduled-singleton.ts';
 export type { LeaseStore, RemovableStore, WatchableStore } from './store.ts';
 export type { EndReason } from './tenure.ts';
 export {

@@ -55,6 +55,11 @@ export interface InvocationOptions<TEvent, TContext> extends CommonOptions, Timi
   readonly sticky?: boolean;
   /** Ends a tenure whose work hangs. Default: the invocation's end does. */
   readonly maxHoldSeconds?: number;
+  /**
+   * After a run that returned sooner than this, nobody may take the lease until so long after it
+   * was acquired: against an event that is delivered twice, one soon after the other. Default 0.
+   */
+  readonly minimumHoldSeconds?: number;
 }
 
 export const INVOCATION_OPTIONS = [
@@ -69,6 +74,7 @@ export const INVOCATION_OPTIONS = [
   'maxWaitSeconds',
   'sticky',
   'maxHoldSeconds',
+  'minimumHoldSeconds',
 ] as const;
 
 const DEFAULT_TOLERANCE_SECONDS = 5;
@@ -95,6 +101,13 @@ export function checkInvocationOptions<TEvent, TContext>(
   }
   seconds(options, 'maxWaitSeconds');
   seconds(options, 'maxHoldSeconds');
+  if (seconds(options, 'minimumHoldSeconds') !== undefined) {
+    // Both need what the other forbids: a time in the record that everybody goes by.
+    if (options.trustClocks === false) {
+      throw invalid('minimumHoldSeconds and trustClocks: false exclude each other.');
+    }
+    if (sticky === true) throw invalid('minimumHoldSeconds and sticky exclude each other.');
+  }
   if (leaseDurationSeconds !== undefined) {
     resolveTiming(options);
     if (options.toleranceSeconds !== undefined) {

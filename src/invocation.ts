@@ -6,8 +6,10 @@
 
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
+import { isFinal } from './decide.ts';
 import { readEnvironment, type Environment } from './environment.ts';
-import { Holding, pretendedLease, type Lease } from './holding.ts';
+import { Holding } from './holding.ts';
+import { pretendedLease, type Lease } from './lease-handle.ts';
 import {
   checkInvocationOptions,
   deadlineOf,
@@ -19,18 +21,43 @@ import {
   type WhenHeld,
 } from './invocation-options.ts';
 import type { AcquireAnswer } from './answers.ts';
+import { isoTime, vacantLease, type LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
 import { checkNames, invalid, leaseKey, milliseconds } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
 import { makeLock, makeWorld, type World } from './setup.ts';
-import type { Tenure } from './tenure.ts';
+import type { EndReason, Tenure } from './tenure.ts';
+import type { JobNote } from './writes.ts';
 
 export type Opened =
   | { readonly kind: 'opened'; readonly open: OpenInvocation }
   | { readonly kind: 'skipped'; readonly result: Skipped };
 
+/** What a scheduled job adds. */
+export interface Job {
+  readonly tickMs: number;
+  /** What to write with the release, and until when the lease is not to be taken again. */
+  noteAtRelease(run: EndingRun): {
+    readonly note: JobNote;
+    readonly restUntilMs?: number | undefined;
+  };
+}
+
+export interface EndingRun {
+  readonly reason: EndReason;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly fencingToken: number;
+  /** The record as this tenure's acquisition found it. */
+  readonly found: LeaseRecord;
+}
+
 export interface OpenInvocation {
   readonly lease: Lease;
+  /** The record as the acquisition found it; what it does not write itself is from before. */
+  readonly found: LeaseRecord;
+  /** Writes what is known of the job so far. False when the lease was lost. */
+  write(note: JobNote): Promise<boolean>;
   /** The work has returned or thrown. Releases the lease, and waits for that. Never rejects. */
   settle(outcome: 'completed' | 'failed'): Promise<void>;
   /** The work may still be running: neither renews nor releases. The lease expires by itself. */
@@ -57,7 +84,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     this.#options = Object.freeze({ ...options });
   }
 
-  async open(event: TEvent, context: TContext): Promise<Opened> {
+  async open(event: TEvent, context: TContext, job?: Job): Promise<Opened> {
     const environment = readEnvironment();
     const { name, whenHeld = 'skip', sticky = false } = this.#options;
     const leaseName = typeof name === 'function' ? name(event, context) : name;
@@ -71,14 +98,15 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const deadlineMs = deadlineOf(context, world.timeline, this.#options);
     const enforced = !environment.managedInstances;
     const plan = planOf(this.#options, deadlineMs, world.timeline, enforced);
-    const invocation = { world, plan, deadlineMs, environment };
+    const invocation = { world, plan, deadlineMs, environment, job };
 
     const kept = this.#kept.get(key);
     if (kept !== undefined && !kept.inUse) {
       // At once: while the check below waits, another invocation may come by.
       kept.inUse = true;
       if (await this.#stillHeld(kept, plan, world)) {
-        return this.#opened(invocation, kept.lock, kept.tenure, kept);
+        const found = kept.lock.seen ?? vacantLease(key);
+        return this.#opened(invocation, kept.lock, kept.tenure, found, kept);
       }
       this.#forget(key, kept);
     }
@@ -88,6 +116,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         options: this.#options,
         environment,
         ...plan.timing,
+        tickMs: job?.tickMs,
         requestId: (context as TContext | undefined)?.awsRequestId,
       },
       world,
@@ -98,11 +127,12 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       case 'acquired': {
         const slot = sticky ? { lock, tenure: answer.tenure, inUse: true } : undefined;
         if (slot !== undefined) this.#kept.set(key, slot);
-        return this.#opened(invocation, lock, answer.tenure, slot);
+        return this.#opened(invocation, lock, answer.tenure, answer.record, slot);
       }
       case 'refused':
         world.logger.info('A lease is not free.', { ...skipped(answer.record, answer.waiting) });
-        if (whenHeld === 'skip') {
+        // A tick that is done is no matter of patience, and no reason to try again.
+        if (whenHeld === 'skip' || isFinal(answer.waiting)) {
           return { kind: 'skipped', result: skipped(answer.record, answer.waiting) };
         }
         throw refusalError(answer.record, answer.waiting);
@@ -160,13 +190,15 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
   }
 
   #opened(
-    { world, plan, deadlineMs, environment }: Invocation,
+    { world, plan, deadlineMs, environment, job }: Invocation,
     lock: Lock,
     tenure: Tenure,
+    found: LeaseRecord,
     slot: Sticky | undefined,
   ): Opened {
     const { timing, termsAt } = plan;
     const { maxHoldSeconds } = this.#options;
+    const startMs = world.timeline.look().wallMs;
     const leftMs = () => deadlineMs - world.timeline.look().elapsedMs;
     // A job finishes its run; only a lease that would be kept is given up.
     const askedToGo = () =>
@@ -185,6 +217,8 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
           ? 2 * timing.requestTimeoutMs
           : Math.min(2 * timing.requestTimeoutMs, leftMs()),
       maxHoldMs: maxHoldSeconds === undefined ? undefined : milliseconds(maxHoldSeconds),
+      noteAtRelease: (reason) =>
+        this.#noteAtRelease(reason, { lock, tenure, found, startMs, job, world }),
     });
     const deadline =
       environment.managedInstances && deadlineMs !== Infinity
@@ -200,6 +234,8 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       kind: 'opened',
       open: {
         lease: holding.lease,
+        found,
+        write: (note) => holding.write(note),
         settle: async (outcome) => {
           deadline?.cancel();
           if (slot !== undefined && outcome === 'completed' && !askedToGo()) holding.keep();
@@ -225,12 +261,42 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     };
   }
 
+  /** A time that others shall wait for is written by a clock only that counts. */
+  #noteAtRelease(reason: EndReason, { lock, tenure, found, startMs, job, world }: Run): JobNote {
+    const { minimumHoldSeconds = 0, trustClocks = true } = this.#options;
+    const endMs = world.timeline.look().wallMs;
+    const { fencingToken } = tenure;
+    const told = job?.noteAtRelease({ reason, startMs, endMs, fencingToken, found });
+    const heldUntilMs = reason === 'completed' ? startMs + milliseconds(minimumHoldSeconds) : 0;
+    const restUntilMs = Math.ceil(Math.max(heldUntilMs, told?.restUntilMs ?? 0));
+    const { set = {}, remove = [] } = told?.note ?? {};
+    if (restUntilMs <= endMs) return { set, remove };
+    if (trustClocks && ['checked', 'unverifiable'].includes(lock.clockStatus.kind)) {
+      return { set: { ...set, notBefore: { N: String(restUntilMs) } }, remove };
+    }
+    world.logger.warn('A lease may be taken at once: this clock cannot tell until when not.', {
+      lease: lock.lease,
+      restUntil: isoTime(restUntilMs),
+    });
+    return { set, remove };
+  }
+
   #forget(key: string, slot: Sticky): void {
     if (this.#kept.get(key) === slot) this.#kept.delete(key);
   }
 }
 
+interface Run {
+  readonly lock: Lock;
+  readonly tenure: Tenure;
+  readonly found: LeaseRecord;
+  readonly startMs: number;
+  readonly job: Job | undefined;
+  readonly world: World;
+}
+
 interface Invocation {
+  readonly job: Job | undefined;
   readonly world: World;
   readonly plan: Plan;
   readonly deadlineMs: number;
@@ -241,6 +307,8 @@ interface Invocation {
 function disabled(key: string): OpenInvocation {
   return {
     lease: pretendedLease(key),
+    found: vacantLease(key),
+    write: () => Promise.resolve(true),
     settle: () => Promise.resolve(),
     abandon: () => undefined,
   };

@@ -61,6 +61,8 @@ export interface LeaseRecord {
   readonly leaseTransitions: number;
   readonly version: number | undefined;
   readonly notBeforeMs: number | undefined;
+  /** A scheduled job's: the last completed tick. */
+  readonly lastTickMs: number | undefined;
   readonly suspended: Intervention | undefined;
   readonly stepDownRequested: Intervention | undefined;
   /** The verdict of the lifecycle monitor, as far as it concerns a holder. */
@@ -101,6 +103,7 @@ export function readLease(lease: string, item: Item): LeaseRecord {
     leaseTransitions: asCount(item['leaseTransitions']) ?? 0,
     version: asCount(item['version']),
     notBeforeMs: number('notBefore'),
+    lastTickMs: number('lastTick'),
     suspended: intervention(item['suspended']),
     stepDownRequested: intervention(item['stepDownRequested']),
     evicted: asText(asMap(item['condition'])?.['status']) === 'Evicted',
@@ -126,7 +129,7 @@ export function asNumber(value: Value | undefined): number | undefined {
   return Number.isFinite(number) ? number : undefined;
 }
 
-function asMap(value: Value | undefined): Item | undefined {
+export function asMap(value: Value | undefined): Item | undefined {
   return value !== undefined && 'M' in value ? value.M : undefined;
 }
 
@@ -165,6 +168,11 @@ function corruption(lease: string, name: AttributeName, item: Item): string | un
 /** ISO 8601 in UTC with milliseconds, as every time of a record is written. */
 export function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
+}
+
+/** Whether a number of epoch ms is a time of the calendar. */
+export function isCalendarTime(epochMs: number): boolean {
+  return Math.abs(epochMs) <= 8.64e15;
 }
 
 /** Where the namespace ends and the name begins. */

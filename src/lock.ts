@@ -17,7 +17,7 @@ import { LeaseError } from './errors.ts';
 import { LeaseAccess, type LeaseAccessOptions, type LockWorld } from './lease-access.ts';
 import { vacantLease, type LeaseRecord } from './lease.ts';
 import { Attempts, Tenure, type Attempt, type EndReason, type TermsAt } from './tenure.ts';
-import { acquire, renew, type Takeable } from './writes.ts';
+import { acquire, renew, type JobNote, type Takeable } from './writes.ts';
 
 export interface LockOptions extends LeaseAccessOptions, Claimant {
   readonly toleranceMs: number;
@@ -239,14 +239,14 @@ export class Lock {
   }
 
   /** One request; a second one where the first showed an earlier write of ours. */
-  async renew(tenure: Tenure, termsAt: TermsAt): Promise<RenewAnswer> {
+  async renew(tenure: Tenure, termsAt: TermsAt, note?: JobNote): Promise<RenewAnswer> {
     let adopted: LeaseRecord | undefined;
     for (let round = 0; round < 2; round++) {
       const leftMs = tenure.remainingMs();
       if (leftMs <= 0) break;
       const attempt = tenure.attempts.next(termsAt);
       const answer = await this.#access.write(
-        renew(claimOf(this.#options, tenure.attempts, attempt), tenure.version),
+        renew(claimOf(this.#options, tenure.attempts, attempt), tenure.version, note),
         Math.min(this.#options.requestTimeoutMs, leftMs),
       );
       if (answer.kind === 'failed') return { kind: 'unknown', error: answer.error };
@@ -273,9 +273,9 @@ export class Lock {
    * Ends the tenure, then vacates its record within `withinMs`, by default twice a request's
    * time-out. Ends it first: from the moment that the write is sent, others may start (L4).
    */
-  async release(tenure: Tenure, reason: EndReason, withinMs?: number): Promise<ReleaseAnswer> {
+  release(tenure: Tenure, reason: EndReason, withinMs?: number, note?: JobNote) {
     tenure.end(reason);
-    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs);
+    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);
   }
 
   /**
@@ -306,6 +306,7 @@ export class Lock {
     holderIdentity: string,
     version = 0,
     withinMs = 2 * this.#options.requestTimeoutMs,
+    note?: JobNote,
   ): Promise<ReleaseAnswer> {
     this.#departed = holderIdentity;
     return depart(this.#access, {
@@ -315,6 +316,7 @@ export class Lock {
       isOwn: (named) =>
         named === holderIdentity || (way === 'remove' && this.#identities.includes(named ?? '')),
       version,
+      note,
       withinMs,
       requestTimeoutMs: this.#options.requestTimeoutMs,
       timeline: this.#world.timeline,
@@ -337,12 +339,8 @@ export class Lock {
 
   #decide(): Decision {
     const sighting = this.#sighting ?? { record: vacantLease(this.lease), sinceMonotonicMs: 0 };
-    return decide(sighting, {
-      now: this.#world.timeline.look(),
-      clock: this.clockStatus,
-      trustClocks: this.#options.trustClocks,
-      leaseDurationMs: this.#options.leaseDurationMs,
-    });
+    const now = this.#world.timeline.look();
+    return decide(sighting, { ...this.#options, now, clock: this.clockStatus });
   }
 
   /** As decide(), and what the options allow or forbid besides. */

@@ -25,6 +25,8 @@ export interface MemoryStoreOptions {
 
 export class MemoryStore implements WatchableStore {
   readonly description = 'a table in memory';
+  /** No transaction of a real database finds it. */
+  readonly tableName = 'in-memory';
   readonly #items = new Map<string, Item>();
   readonly #serverTimeMs: (() => number) | undefined;
   readonly #pageSize: number;

@@ -1,71 +1,30 @@
-// The same as withLease, as a middy middleware: a thin layer, with less to see. It is told when
-// the handler has returned or thrown only if no other middleware prevents that; so it must be
-// registered last, and where it cannot know that the work has settled, it leaves the lease to
-// expire.
-//
-// The type is structural and imports nothing from middy: it fits middy 5, 6 and 7.
+// The middlewares for middy: withLease, scheduledSingleton and withHeartbeat as such. Each must be
+// registered last.
 
-import { readEnvironment } from './environment.ts';
-import { isLeaseError } from './errors.ts';
-import type { Lease } from './holding.ts';
 import type { InvocationOptions, LambdaContext } from './invocation-options.ts';
-import { InvocationLeases, type OpenInvocation } from './invocation.ts';
-import { checkFilled, invalid, show } from './options.ts';
-import { provide } from './with-lease.ts';
+import { InvocationLeases } from './invocation.ts';
+import type { Lease } from './lease-handle.ts';
+import {
+  leaseMiddleware,
+  MIDDLEWARE_OPTIONS,
+  type FullLambdaContext,
+  type LeaseMiddleware,
+  type MiddlewareOptions,
+} from './lease-middleware.ts';
+import { ScheduledJobs, type ScheduledLease } from './scheduled-job.ts';
+import type { ScheduledJobOptions } from './scheduled-options.ts';
 
 export { heartbeat, type HeartbeatMiddleware } from './heartbeat-middleware.ts';
+export type { FullLambdaContext } from './lease-middleware.ts';
 
-export interface LeaderElectionOptions<
-  TEvent,
-  TContext,
-  TKey extends string = 'lease',
-> extends InvocationOptions<TEvent, TContext> {
-  /** Under which name the handler finds its lease in the context. Default `lease`. */
-  readonly contextKey?: TKey;
-  /**
-   * The value that middy was given, when it was given one (default 5). A handler that outlasts
-   * middy's early time-out is still running when middy says that it is over.
-   */
-  readonly timeoutEarlyInMillis?: number;
-}
+export interface LeaderElectionOptions<TEvent, TContext, TKey extends string = 'lease'>
+  extends InvocationOptions<TEvent, TContext>, MiddlewareOptions<TKey> {}
 
-/**
- * Lambda's context with all that middy's types ask of it, so that they let ours through: what is
- * optional there is left out.
- */
-export interface FullLambdaContext extends LambdaContext {
-  callbackWaitsForEmptyEventLoop: boolean;
-  readonly functionName: string;
-  readonly functionVersion: string;
-  readonly invokedFunctionArn: string;
-  readonly memoryLimitInMB: string;
-  readonly awsRequestId: string;
-  readonly logGroupName: string;
-  readonly logStreamName: string;
-  done(error?: Error, result?: unknown): void;
-  fail(error: Error | string): void;
-  succeed(result: unknown, object?: unknown): void;
-}
-
-/** What is needed of middy's request. */
-interface Request<TEvent, TContext> {
-  readonly event: TEvent;
-  readonly context: TContext;
-  response?: unknown;
-  earlyResponse?: unknown;
-  readonly error: Error | null | undefined;
-  readonly internal: object;
-}
-
-export interface LeaderElectionMiddleware<
+export type LeaderElectionMiddleware<
   TEvent,
   TContext extends LambdaContext,
   TKey extends string,
-> {
-  before: (request: Request<TEvent, TContext & Readonly<Record<TKey, Lease>>>) => Promise<unknown>;
-  after: (request: Request<TEvent, TContext & Readonly<Record<TKey, Lease>>>) => Promise<void>;
-  onError: (request: Request<TEvent, TContext & Readonly<Record<TKey, Lease>>>) => Promise<void>;
-}
+> = LeaseMiddleware<TEvent, TContext, TKey, Lease>;
 
 /**
  * A middy middleware that lets the handler run only while it holds the lease. Register it last.
@@ -79,99 +38,51 @@ export function leaderElection<
 >(
   options: LeaderElectionOptions<TEvent, TContext, TKey>,
 ): LeaderElectionMiddleware<TEvent, TContext, TKey> {
-  const leases = new InvocationLeases<TEvent, TContext>('leaderElection', options, [
-    'contextKey',
-    'timeoutEarlyInMillis',
-  ]);
-  const { timeoutEarlyInMillis = 5, contextKey = 'lease' } = options;
-  checkFilled('contextKey', contextKey);
-  if (!Number.isFinite(timeoutEarlyInMillis) || timeoutEarlyInMillis < 0) {
-    throw invalid(
-      `timeoutEarlyInMillis is ${show(timeoutEarlyInMillis)}; ` +
-        'it must be a number of milliseconds, 0 or more.',
-    );
-  }
-  /** By request, for one middleware serves many at once on Managed Instances. */
-  const opened = new Map<object, OpenInvocation>();
-
-  const take = (request: object): OpenInvocation | undefined => {
-    const open = opened.get(request);
-    opened.delete(request);
-    return open;
-  };
-
-  /** Another middleware may have ended a request without our being told. It may be at work yet. */
-  const abandonLeftovers = () => {
-    for (const request of opened.keys()) take(request)?.abandon();
-  };
-
-  const timesOutEarly = timeoutEarlyInMillis > 0;
-  /** An early time-out may look like a handler that returned, or threw, so late. */
-  const maybeTimedOut = (context: Partial<LambdaContext>) =>
-    timesOutEarly &&
-    typeof context.getRemainingTimeInMillis === 'function' &&
-    context.getRemainingTimeInMillis() <= timeoutEarlyInMillis + 1;
-
-  return {
-    before: async function lambdaLeaseBefore(request) {
-      // One at a time: when this one begins, Lambda has ended those before it.
-      if (!readEnvironment().managedInstances) abandonLeftovers();
-
-      const answer = await leases.open(request.event, request.context);
-      if (answer.kind === 'skipped') {
-        await cleanUpPowertools(request);
-        return answer.result;
-      }
-      const { lease } = answer.open;
-      try {
-        provide(request.context, contextKey, lease);
-      } catch (error) {
-        await answer.open.settle('failed');
-        throw error;
-      }
-      opened.set(request, answer.open);
-      // An early time-out comes before the deadline: who has not been told by then never will be.
-      lease.signal.addEventListener('abort', () => {
-        const reason: unknown = lease.signal.reason;
-        const atDeadline = isLeaseError(reason) && reason.reason === 'deadline';
-        if (timesOutEarly && atDeadline) take(request)?.abandon();
-      });
-      return undefined;
-    },
-
-    after: async function lambdaLeaseAfter(request) {
-      const open = take(request);
-      if (open === undefined) return;
-      if (maybeTimedOut(request.context)) open.abandon();
-      else await open.settle('completed');
-    },
-
-    onError: async function lambdaLeaseOnError(request) {
-      const open = take(request);
-      if (open === undefined) return;
-      if (isEarlyTimeout(request.error) || maybeTimedOut(request.context)) open.abandon();
-      else await open.settle('failed');
-    },
-  };
+  const leases = new InvocationLeases<TEvent, TContext>(
+    'leaderElection',
+    options,
+    MIDDLEWARE_OPTIONS,
+  );
+  return leaseMiddleware(options, (event, context) => leases.open(event, context));
 }
 
-/** Middy's own, whatever it was told to wait: other things time out with an error of that name. */
-function isEarlyTimeout(error: unknown): boolean {
-  if (!(error instanceof Error) || error.name !== 'TimeoutError') return false;
-  const { cause } = error;
-  const by: unknown =
-    typeof cause === 'object' && cause !== null && 'package' in cause ? cause.package : undefined;
-  return by === '@middy/core';
-}
+export interface ScheduledMiddlewareOptions<TEvent, TContext, TKey extends string = 'lease'>
+  extends ScheduledJobOptions<TEvent, TContext>, MiddlewareOptions<TKey> {}
 
 /**
- * Powertools' middlewares leave functions here to be called by whoever ends a request early: else
- * metrics are not flushed and trace segments stay open.
+ * A middy middleware that lets the handler run once for each tick of its schedule, one run at a
+ * time, as the wrapper of that name does. It cannot catch up: middy runs the handler once. Register
+ * it last.
+ *
+ * @throws LeaseError `invalid-configuration`, at once, for options that cannot work.
  */
-async function cleanUpPowertools(request: { readonly internal: object }): Promise<void> {
-  for (const [key, cleanUp] of Object.entries(request.internal)) {
-    if (key.startsWith('powertools-for-aws.') && typeof cleanUp === 'function') {
-      await (cleanUp as (request: unknown) => unknown)(request);
+export function scheduledSingleton<
+  TEvent = unknown,
+  TContext extends LambdaContext = FullLambdaContext,
+  TKey extends string = 'lease',
+>(
+  options: ScheduledMiddlewareOptions<TEvent, TContext, TKey>,
+): LeaseMiddleware<TEvent, TContext, TKey, ScheduledLease> {
+  const jobs = new ScheduledJobs<TEvent, TContext>(
+    'scheduledSingleton',
+    options,
+    MIDDLEWARE_OPTIONS,
+  );
+  return leaseMiddleware(options, async (event, context) => {
+    const opened = await jobs.open(event, context);
+    if (opened.kind === 'skipped') return opened;
+    const { run } = opened;
+    try {
+      const lease = run.begin(run.tickMs, run.missed());
+      const open = {
+        lease,
+        settle: run.settle.bind(run),
+        abandon: run.abandon.bind(run),
+      };
+      return { kind: 'opened', open };
+    } catch (error) {
+      await run.settle('failed', error);
+      throw error;
     }
-  }
+  });
 }

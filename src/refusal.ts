@@ -1,18 +1,21 @@
 // What a contender that did not get the lease is told: who holds it, with which token, until when.
 
+import { isFinal } from './decide.ts';
 import { LeaseError, type LeaseErrorCode } from './errors.ts';
-import { splitLeaseKey, isoTime, type LeaseRecord } from './lease.ts';
+import { isCalendarTime, isoTime, splitLeaseKey, type LeaseRecord } from './lease.ts';
 import type { Waiting } from './answers.ts';
 
 /** What a handler returns that did not run. */
 export interface Skipped {
   readonly skipped: true;
-  readonly reason: 'held' | 'suspended' | 'not before';
+  readonly reason: 'held' | 'suspended' | 'not before' | 'tick done' | 'newer tick done';
   readonly namespace: string;
   readonly name: string;
   /** Who holds it, where somebody does and the record says who. */
   readonly holderIdentity?: string;
   readonly fencingToken: number;
+  /** ISO 8601: the last completed tick, where one as late as this one is done. */
+  readonly lastTick?: string;
   /** ISO 8601: when the lease expires unless it is renewed, or may be taken. */
   readonly until?: string;
   readonly message: string;
@@ -30,12 +33,14 @@ export function isSkipped(result: unknown): result is Skipped {
 
 export function skipped(record: LeaseRecord, waiting: Waiting): Skipped {
   const until = freeAt(record);
+  const lastTick = isFinal(waiting) ? isoOf(record.lastTickMs) : undefined;
   return {
     skipped: true,
     reason: reasonOf(waiting),
     ...splitLeaseKey(record.lease),
     ...(record.holderIdentity === undefined ? {} : { holderIdentity: record.holderIdentity }),
     fencingToken: record.leaseTransitions,
+    ...(lastTick === undefined ? {} : { lastTick }),
     ...(until === undefined ? {} : { until }),
     message: describe(record, waiting),
   };
@@ -45,6 +50,8 @@ const CODES: Record<Skipped['reason'], LeaseErrorCode> = {
   held: 'lease-held',
   suspended: 'lease-suspended',
   'not before': 'lease-not-before',
+  'tick done': 'tick-done',
+  'newer tick done': 'tick-done',
 };
 
 export function refusalError(record: LeaseRecord, waiting: Waiting, addition = ''): LeaseError {
@@ -66,6 +73,12 @@ function describe(record: LeaseRecord, waiting: Waiting): string {
     }
     case 'not before':
       return `${lease} is not to be taken before ${until ?? 'its notBefore'}.`;
+    case 'tick done':
+      return `${lease}: this tick is done already.`;
+    case 'newer tick done': {
+      const last = isoOf(record.lastTickMs) ?? String(record.lastTickMs);
+      return `${lease}: a newer tick, ${last}, is done already.`;
+    }
     case 'held': {
       const expiry = until === undefined ? '' : `, until ${until}`;
       return (
@@ -81,8 +94,12 @@ function reasonOf(waiting: Waiting): Skipped['reason'] {
   return waiting.because === 'clock unchecked' ? 'held' : waiting.because;
 }
 
-/** When the record says that it may be taken; a time out of any calendar is none. */
+/** When the record says that it may be taken. */
 function freeAt(record: LeaseRecord): string | undefined {
-  const ms = record.vacant ? record.notBeforeMs : record.expireTimeMs;
-  return ms === undefined || Math.abs(ms) > 8.64e15 ? undefined : isoTime(ms);
+  return isoOf(record.vacant ? record.notBeforeMs : record.expireTimeMs);
+}
+
+/** A time out of any calendar is none. */
+function isoOf(ms: number | undefined): string | undefined {
+  return ms === undefined || !isCalendarTime(ms) ? undefined : isoTime(ms);
 }

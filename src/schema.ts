@@ -56,6 +56,8 @@ export const BYTE_BUDGET = {
   labels: 96,
   /** What a heartbeat says of its readiness, and an identity of its function. */
   readyReason: 48,
+  /** Of the message of the error that ended a job's run. */
+  runError: 64,
   identity: { instance: 64, alias: 32 },
   /** Lease, holderIdentity, labels and all annotations together: ours take what is left. */
   together: 448,

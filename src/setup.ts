@@ -141,6 +141,8 @@ export interface LockSetup {
   readonly requestTimeoutMs: number;
   readonly leaseDurationMs: number;
   readonly requestId?: string | undefined;
+  /** A scheduled job's. */
+  readonly tickMs?: number | undefined;
   /** Default: a leader's. */
   readonly kind?: LeaseKind;
   /** Of a heartbeat or an identity. */
@@ -164,6 +166,7 @@ export function makeLock(setup: LockSetup, world: World): Lock {
       annotations: holderAnnotations(environment, setup.requestId, options.annotations, room),
       labels: options.labels ?? {},
       published: setup.published,
+      tickMs: setup.tickMs,
     },
     world,
   );

@@ -8,6 +8,8 @@ import type { Write } from './writes.ts';
 export interface LeaseStore {
   /** For messages: which table, where. */
   readonly description: string;
+  /** For transactions that span a lease and other items; where there is one. */
+  readonly tableName?: string;
 
   /** The item, or undefined when there is none. */
   read(lease: string, call: ReadCall): Promise<Item | undefined>;

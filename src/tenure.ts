@@ -196,6 +196,11 @@ export class Tenure {
     this.attempts.forgetBefore(wrote);
   }
 
+  /** A write of this holder that carries no stamp of its own has been applied. */
+  raiseVersion(): void {
+    this.#version += 1;
+  }
+
   /** Why this record, or its absence, shows that the tenure is over; undefined while it is ours. */
   whyOver(record: LeaseRecord | undefined): EndReason | undefined {
     if (record === undefined) return 'record deleted';

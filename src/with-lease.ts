@@ -3,7 +3,7 @@
 // A wrapper with try and finally, because that is the only place that sees the handler settle
 // whatever happens. When Lambda kills the process not even that runs: then expiry does the work.
 
-import type { Lease } from './holding.ts';
+import type { Lease } from './lease-handle.ts';
 import type { InvocationOptions, LambdaContext, WhenHeld } from './invocation-options.ts';
 import { InvocationLeases } from './invocation.ts';
 import type { Skipped } from './refusal.ts';

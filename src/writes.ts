@@ -45,6 +45,14 @@ export interface Acquisition extends Claim {
   readonly knownTransitions: number;
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
+  /** A scheduled job's: taken only for a tick later than the last completed one. Epoch ms. */
+  readonly tickMs?: number | undefined;
+}
+
+/** What a scheduled job writes of its run, with a write that its holder makes anyway. */
+export interface JobNote {
+  readonly set: Readonly<Partial<Record<'lastTick' | 'dueTime' | 'run' | 'notBefore', Value>>>;
+  readonly remove: readonly 'dueTime'[];
 }
 
 /** Which leases an acquisition may take. */
@@ -81,20 +89,43 @@ export function acquire(claim: Acquisition, takeable: Takeable): Write {
 }
 
 /** `version` is the one known before this write; the write makes it one more. */
-export function renew(claim: Claim, version: number): Write {
+export function renew(claim: Claim, version: number, note?: JobNote): Write {
   return {
     condition: heldAt(claim.holderIdentity, version),
-    set: { ...claimed(claim), version: { N: String(version + 1) } },
-    remove: claim.writeExpireTime ? [] : ['expireTime'],
+    set: { ...claimed(claim), ...note?.set, version: { N: String(version + 1) } },
+    remove: [...(claim.writeExpireTime ? [] : (['expireTime'] as const)), ...(note?.remove ?? [])],
   };
 }
 
 /** Vacates the lease and keeps the record, with its token (L2). */
-export function release(holderIdentity: string, version: number): Write {
+export function release(holderIdentity: string, version: number, note?: JobNote): Write {
   return {
     condition: heldAt(holderIdentity, version),
-    set: { version: { N: String(version + 1) } },
-    remove: ['holderIdentity', 'expireTime'],
+    set: { ...note?.set, version: { N: String(version + 1) } },
+    remove: ['holderIdentity', 'expireTime', ...(note?.remove ?? [])],
+  };
+}
+
+/**
+ * The tenure still holds the lease, whatever its version: for a transaction of its work. No clock
+ * is involved, and no renewal disturbs it.
+ */
+export function stillHeld(holderIdentity: string, fencingToken: number): Condition {
+  return {
+    all: [
+      { equals: ['holderIdentity', { S: holderIdentity }] },
+      { equals: ['leaseTransitions', { N: String(fencingToken) }] },
+    ],
+  };
+}
+
+/** The same, and the completion of a tick, which commits with the work's own effects. */
+export function completeTick(holderIdentity: string, fencingToken: number, tickMs: number): Write {
+  return {
+    condition: { all: [stillHeld(holderIdentity, fencingToken), tickOpen(tickMs)] },
+    // A record that is held has a version.
+    set: { lastTick: { N: String(tickMs) }, version: { incrementFrom: 0 } },
+    remove: [],
   };
 }
 
@@ -139,8 +170,14 @@ function gate(claim: Acquisition): Condition {
       { any: [{ absent: 'kind' }, { equals: ['kind', { S: claim.kind }] }] },
       { absent: 'suspended' },
       { any: [{ not: { isNumber: 'notBefore' } }, { below: ['notBefore', claim.nowMs] }] },
+      ...(claim.tickMs === undefined ? [] : [tickOpen(claim.tickMs)]),
     ],
   };
+}
+
+/** No tick as late as this one has been completed. A garbage lastTick is none. */
+function tickOpen(tickMs: number): Condition {
+  return { any: [{ not: { isNumber: 'lastTick' } }, { below: ['lastTick', tickMs] }] };
 }
 
 function heldAt(holderIdentity: string, version: number): Condition {

@@ -5,7 +5,7 @@ import type { Logger } from '../../src/environment.ts';
 import { isLeaseError } from '../../src/errors.ts';
 import type { Clock } from '../../src/clock.ts';
 import type { FakeClock } from '../../src/fake-clock.ts';
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { isoTime, readLease, type Item, type LeaseRecord } from '../../src/lease.ts';
 import type { MemoryStore } from '../../src/memory-store.ts';
 import type { Random } from '../../src/random.ts';

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from 'vitest';
 import { isLeaseError } from '../../src/errors.ts';
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { withLease, type WithLeaseOptions } from '../../src/with-lease.ts';
 import { gate, rejection, Stage, type Gate } from './stage.ts';
 

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { isLeaseError } from '../../src/errors.ts';
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { leaderElection, type LeaderElectionOptions } from '../../src/middleware.ts';
 import { gate, rejection, Stage, type Gate } from '../handler/stage.ts';
 import { versions, type Chain, type Middleware, type Plugin } from './versions.ts';

@@ -2,7 +2,7 @@
 // Instances, leases that are kept, and contexts of unit tests.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { leaderElection, type LeaderElectionOptions } from '../../src/middleware.ts';
 import { withLease } from '../../src/with-lease.ts';
 import { gate, rejection, Stage, type Gate } from '../handler/stage.ts';

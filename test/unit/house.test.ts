@@ -9,10 +9,10 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['schema', 'clock', 'random', 'environment', 'zones'],
-  ['lease', 'timeline', 'fake-clock', 'metrics'],
+  ['lease', 'timeline', 'fake-clock', 'metrics', 'turns'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'holder', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
-  ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report'],
+  ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report', 'job'],
   [
     'options',
     'memory-store',
@@ -21,14 +21,15 @@ const FLOORS: readonly (readonly string[])[] = [
     'answers',
     'monitor-table',
     'interruptible-store',
+    'transaction-items',
   ],
-  ['health', 'departure', 'lifecycle-monitor'],
+  ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule'],
   ['lock'],
-  ['refusal', 'holding', 'contention', 'setup'],
+  ['refusal', 'holding', 'contention', 'setup', 'guarded'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
-  ['invocation', 'publisher', 'invocation-pulse'],
-  ['with-lease', 'heartbeat', 'list-identities'],
-  ['identity', 'heartbeat-middleware'],
+  ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
+  ['with-lease', 'heartbeat', 'list-identities', 'scheduled-job'],
+  ['identity', 'heartbeat-middleware', 'scheduled-singleton', 'lease-middleware'],
   ['middleware', 'index', 'testing'],
 ];
 

@@ -1,0 +1,321 @@
+// Sends a transaction of the work's own so that it commits if and only if the tenure still holds
+// its lease at that moment. No clock is involved: this is the one guard that covers work which
+// sleeps through the end of its lease.
+//
+// Three ways to fail are told apart: the lease is lost, a condition of the caller's own failed, and
+// nobody can tell (L7).
+
+import { bounded } from './bounded.ts';
+import { sleep } from './clock.ts';
+import { describeError, isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
+import { guardOf, PRETENDED_HOLDER, type Guard, type Lease } from './lease-handle.ts';
+import { readLease, type Item, type LeaseRecord } from './lease.ts';
+import { checkMethods, invalid, show } from './options.ts';
+import { jittered } from './random.ts';
+import type { ItemFormat, NativeUpdateItem, UpdateItem } from './transaction-items.ts';
+
+/** A TransactWriteCommand or a TransactWriteItemsCommand. */
+export interface TransactionCommand {
+  readonly input: {
+    readonly TransactItems?: readonly object[] | undefined;
+    readonly ClientRequestToken?: string | undefined;
+  };
+}
+
+/** A DynamoDBDocumentClient or a DynamoDBClient, as the command needs it. */
+export interface TransactionClient {
+  send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>;
+}
+
+export interface GuardedOptions {
+  /**
+   * Completes the tick of a scheduled run as well: the effect and the completion commit together,
+   * or neither. Once in a run. Default false.
+   */
+  readonly completeTick?: boolean;
+}
+
+/** A lease of a scheduled run can complete its tick. */
+interface Completing extends Lease {
+  completeTick(format?: ItemFormat): UpdateItem | NativeUpdateItem;
+}
+
+interface Sendable {
+  readonly middlewareStack?: {
+    add(
+      middleware: (next: (args: object) => unknown) => (args: object) => unknown,
+      options: { readonly step: string; readonly priority: string; readonly name: string },
+    ): void;
+  };
+}
+
+/** DynamoDB's own bound for one transaction. */
+const MOST_ITEMS = 100;
+const ATTEMPTS = 8;
+const ATTEMPT_MS = 5_000;
+const PAUSE_MS = 50;
+
+/**
+ * Sends `command` with the lease's check added to its `TransactItems` (one of the 100 that DynamoDB
+ * allows), and answers what the client does. Conflicts and throttling are tried again while the
+ * lease is held, under one ClientRequestToken, so that nothing is applied twice.
+ *
+ * @throws LeaseError
+ * `lease-lost`: nothing was written; this tenure is over, and its signal has aborted.
+ * `tick-done` (with `completeTick`): nothing was written; the tick was completed before.
+ * `condition-failed`: nothing was written; `cause` is the SDK's error with its CancellationReasons.
+ * `store-unavailable`: nobody can tell whether it was written.
+ * `request-refused`, `access-denied`, `table-not-found`: nothing was written.
+ */
+export async function sendGuarded(
+  client: TransactionClient,
+  command: TransactionCommand,
+  lease: Lease,
+  options: GuardedOptions = {},
+): Promise<unknown> {
+  checkMethods('client', client, ['send']);
+  const guard = guardOf(lease);
+  if (guard === undefined) {
+    if (lease.holderIdentity !== PRETENDED_HOLDER) {
+      throw invalid('lease is not one of this library, or a copy of one: pass it as it was given.');
+    }
+    return client.send(command as never);
+  }
+  const transaction = new Transaction(client, command, lease, guard, options.completeTick === true);
+  const failure = await guard.inTurn(() => transaction.run());
+  // Outside of the turn: it may ask the store.
+  if (failure !== undefined) await transaction.explain(failure);
+  return transaction.output;
+}
+
+/** The check failed, on this record where the server showed it. */
+interface CheckFailed {
+  readonly record: LeaseRecord | undefined;
+  readonly cause: Error;
+}
+
+type Verdict =
+  | { readonly kind: 'check failed'; readonly item: unknown }
+  | { readonly kind: 'condition failed' }
+  /** Nothing was written; it may work next time. */
+  | { readonly kind: 'again' }
+  | { readonly kind: 'cannot tell' }
+  | { readonly kind: 'refused'; readonly code: LeaseErrorCode };
+
+class Transaction {
+  output: unknown = {};
+  readonly #client: TransactionClient;
+  readonly #command: TransactionCommand;
+  readonly #lease: Lease;
+  readonly #guard: Guard;
+  readonly #completes: boolean;
+  readonly #items: readonly object[];
+  readonly #token: string;
+  /** Whether an attempt may have been applied, or may still be. */
+  #unresolved: unknown;
+
+  constructor(
+    client: TransactionClient,
+    command: TransactionCommand,
+    lease: Lease,
+    guard: Guard,
+    completes: boolean,
+  ) {
+    this.#client = client;
+    this.#command = command;
+    this.#lease = lease;
+    this.#guard = guard;
+    this.#completes = completes;
+    this.#items = itemsOf(command, guard);
+    this.#token = command.input.ClientRequestToken ?? guard.random.uuid();
+    if (completes && !('completeTick' in lease)) {
+      throw invalid('completeTick is true; it needs the lease of a scheduled run.');
+    }
+  }
+
+  /** Rejects with what is sure to be no matter of the lease. */
+  async run(): Promise<CheckFailed | undefined> {
+    const { clock, random } = this.#guard;
+    for (let attempt = 1; ; attempt++) {
+      if (!this.#lease.isHeld()) this.#tooLate();
+      const built = this.#build();
+      try {
+        this.output = await bounded(clock, ATTEMPT_MS, this.#what, (abortSignal) =>
+          this.#client.send(built.command as never, { abortSignal }),
+        );
+        if (this.#completes) this.#guard.versionRaised();
+        return undefined;
+      } catch (error) {
+        const cause = causeOf(error);
+        // A value that cannot be sent is no matter of the store, nor of trying again.
+        if (!built.wasSent() && cause.name !== 'LeaseError') throw cause;
+        const verdict = judge(cause, this.#items.length);
+        switch (verdict.kind) {
+          case 'check failed':
+            return { record: this.#recordOf(verdict.item), cause };
+          case 'condition failed':
+            throw this.#conditionFailed(cause);
+          case 'refused':
+            throw new LeaseError(verdict.code, refusedMessage(this.#what, cause), { cause });
+          case 'cannot tell':
+            this.#unresolved = cause;
+            break;
+          case 'again':
+        }
+        if (attempt === ATTEMPTS) throw this.#cannotTell(cause);
+      }
+      await sleep(clock, jittered(random, PAUSE_MS * 2 ** (attempt - 1)));
+    }
+  }
+
+  /** Returns when it was this very transaction, answered before, that made the check fail. */
+  async explain({ record, cause }: CheckFailed): Promise<void> {
+    const over = await this.#guard.refused(record);
+    if (over !== undefined) {
+      if (this.#unresolved !== undefined) throw this.#cannotTell(cause);
+      throw over;
+    }
+    // Ours as before, so it was the tick. Only this tenure can have completed it.
+    if (this.#unresolved !== undefined) return;
+    throw new LeaseError('tick-done', `${this.#what}: its tick has been completed already.`, {
+      cause,
+      ...(record === undefined ? {} : { record }),
+    });
+  }
+
+  /** Anew for each attempt: a command may be changed by being sent. */
+  #build(): { readonly command: object; readonly wasSent: () => boolean } {
+    const { input } = this.#command;
+    const format = { marshalled: !isDocumentCommand(this.#command) };
+    const check = this.#completes
+      ? (this.#lease as Completing).completeTick(format)
+      : this.#lease.conditionCheck(format as { marshalled: true });
+    const TransactItems = [...this.#items, check];
+    const Command = this.#command.constructor as new (input: object) => Sendable;
+    const command = new Command({ ...input, TransactItems, ClientRequestToken: this.#token });
+    let sent = command.middlewareStack === undefined;
+    command.middlewareStack?.add(
+      (next) => (args) => {
+        sent = true;
+        return next(args);
+      },
+      { step: 'deserialize', priority: 'low', name: 'lambdaLeaseWasSent' },
+    );
+    return { command, wasSent: () => sent };
+  }
+
+  get #what(): string {
+    return `A transaction under lease "${this.#guard.lease}"`;
+  }
+
+  #tooLate(): void {
+    if (this.#unresolved !== undefined) throw this.#cannotTell(this.#unresolved);
+    this.#lease.signal.throwIfAborted();
+  }
+
+  /** While an earlier attempt may still be applied, that a later one failed tells nothing. */
+  #conditionFailed(cause: Error): LeaseError {
+    if (this.#unresolved !== undefined) return this.#cannotTell(cause);
+    return new LeaseError(
+      'condition-failed',
+      `${this.#what}: a condition of its own failed (${describeError(cause)}).`,
+      { cause },
+    );
+  }
+
+  #cannotTell(cause: unknown): LeaseError {
+    return new LeaseError(
+      'store-unavailable',
+      this.#unresolved === undefined
+        ? `${this.#what} was not written: it met others each time (${describeError(cause)}).`
+        : `${this.#what}: nobody can tell whether it was written (${describeError(cause)}).`,
+      { cause },
+    );
+  }
+
+  #recordOf(item: unknown): LeaseRecord | undefined {
+    if (typeof item !== 'object' || item === null) return undefined;
+    return readLease(this.#guard.lease, item as Item);
+  }
+}
+
+function itemsOf({ input }: TransactionCommand, { lease, tableName }: Guard): readonly object[] {
+  const { TransactItems: items } = input;
+  if (!Array.isArray(items)) {
+    throw invalid(
+      `The command's TransactItems are ${show(items)}; sendGuarded takes a TransactWriteCommand ` +
+        'or a TransactWriteItemsCommand.',
+    );
+  }
+  if (items.length >= MOST_ITEMS) {
+    throw invalid(
+      `The transaction has ${items.length} items; with the lease's own it must have at most ` +
+        `${MOST_ITEMS}.`,
+    );
+  }
+  const operations = items.flatMap((item: object) => Object.values(item) as unknown[]);
+  for (const operation of operations) {
+    const { TableName, Key } = (operation ?? {}) as { TableName?: unknown; Key?: object };
+    const keys = JSON.stringify(Object.values(Key ?? {}));
+    if (TableName !== tableName || !keys.includes(JSON.stringify(lease))) continue;
+    throw invalid(
+      `The transaction touches the record of lease "${lease}" itself; sendGuarded adds its ` +
+        'check, and DynamoDB takes one operation on an item only. Leave it out.',
+    );
+  }
+  return items as object[];
+}
+
+/** A document client's command carries the plain one that it becomes. */
+function isDocumentCommand(command: object): boolean {
+  return 'clientCommand' in command;
+}
+
+function causeOf(error: unknown): Error {
+  const cause = isLeaseError(error) && error.cause !== undefined ? error.cause : error;
+  return cause instanceof Error ? cause : new Error(String(cause));
+}
+
+interface Reason {
+  readonly Code?: string;
+  readonly Item?: unknown;
+}
+
+const PASSING = ['None', 'TransactionConflict', 'ThrottlingError', 'ProvisionedThroughputExceeded'];
+const NOT_WRITTEN = [
+  'ThrottlingException',
+  'ProvisionedThroughputExceededException',
+  'RequestLimitExceeded',
+  'TransactionConflictException',
+];
+const REFUSALS: Readonly<Record<string, LeaseErrorCode>> = {
+  ValidationException: 'request-refused',
+  IdempotentParameterMismatchException: 'request-refused',
+  UnsupportedOperationException: 'request-refused',
+  ResourceNotFoundException: 'table-not-found',
+  AccessDeniedException: 'access-denied',
+};
+
+/** `checkAt`: which of the reasons is the lease's. */
+function judge(error: Error, checkAt: number): Verdict {
+  const refusal = REFUSALS[error.name];
+  if (refusal !== undefined) return { kind: 'refused', code: refusal };
+  if (NOT_WRITTEN.includes(error.name)) return { kind: 'again' };
+  if (error.name !== 'TransactionCanceledException') return { kind: 'cannot tell' };
+  const reasons = (error as { CancellationReasons?: readonly Reason[] }).CancellationReasons ?? [];
+  const failed = ({ Code }: Reason) => Code === 'ConditionalCheckFailed';
+  const check = reasons[checkAt];
+  if (check !== undefined && failed(check)) return { kind: 'check failed', item: check.Item };
+  if (reasons.some(failed)) return { kind: 'condition failed' };
+  const passing = reasons.every(({ Code = 'None' }) => PASSING.includes(Code));
+  return passing && reasons.length > 0
+    ? { kind: 'again' }
+    : { kind: 'refused', code: 'request-refused' };
+}
+
+function refusedMessage(what: string, error: Error): string {
+  return (
+    `${what} was refused (${describeError(error)}). A global table of strong consistency across ` +
+    'Regions has no transactions: use fenced() there.'
+  );
+}

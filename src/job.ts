@@ -1,0 +1,123 @@
+// What the record keeps of a scheduled job's runs: the last completed tick, when the next
+// completion is overdue, how the last run went, and until when the job shall rest. Pure.
+
+import { isCalendarTime, asMap, asNumber, asText, type LeaseRecord, type Value } from './lease.ts';
+import { clip } from './holder.ts';
+import { BYTE_BUDGET } from './schema.ts';
+import type { JobNote } from './writes.ts';
+
+/** How a run ended. `stopped`: it was told to finish, and nobody knows whether it had. */
+export type Outcome = 'succeeded' | 'failed' | 'stopped';
+
+/** The last run that gave its lease back, as the record tells of it. */
+export interface LastRun {
+  readonly start: Date | undefined;
+  readonly end: Date | undefined;
+  readonly durationMs: number | undefined;
+  readonly outcome: string | undefined;
+  readonly error: string | undefined;
+  /** Runs in a row that did not succeed, those that were killed included. */
+  readonly failures: number;
+  /** Its fencing token: runs with a later one, before the present, ended without a word. */
+  readonly fencingToken: number | undefined;
+}
+
+export interface EndedRun {
+  readonly tickMs: number;
+  readonly outcome: Outcome;
+  readonly error?: unknown;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly fencingToken: number;
+  /** The record as this run found it when it acquired the lease. */
+  readonly found: LeaseRecord;
+}
+
+export interface JobTerms {
+  /** When the completion of the tick after this one is overdue; where that is known. */
+  readonly dueMs?: number | undefined;
+  readonly failureBackoffMs?: number | undefined;
+  readonly maxFailureBackoffMs: number;
+}
+
+export function lastRunOf(record: LeaseRecord): LastRun | undefined {
+  const run = asMap(record.raw['run']);
+  if (run === undefined) return undefined;
+  const [startMs, endMs] = [asNumber(run['start']), asNumber(run['end'])];
+  const failures = asNumber(run['failures']) ?? 0;
+  return {
+    start: dateOf(startMs),
+    end: dateOf(endMs),
+    durationMs: startMs === undefined || endMs === undefined ? undefined : endMs - startMs,
+    outcome: asText(run['outcome']),
+    error: asText(run['error']),
+    failures: Number.isSafeInteger(failures) && failures > 0 ? failures : 0,
+    fencingToken: asNumber(run['token']),
+  };
+}
+
+/** Runs in a row that have not succeeded, this one included. */
+function failuresWith({ outcome, fencingToken, found }: EndedRun): number {
+  if (outcome === 'succeeded') return 0;
+  const last = lastRunOf(found);
+  // Acquisitions since whose run left no word: they were killed.
+  const silent = last?.fencingToken === undefined ? 0 : fencingToken - 1 - last.fencingToken;
+  return (last?.failures ?? 0) + Math.max(0, silent) + 1;
+}
+
+/**
+ * What a run writes when it gives its lease back. Only one that succeeded completes its tick; the
+ * next attempt at one that did not shall run.
+ */
+export function noteOf(run: EndedRun, terms: JobTerms): JobNote {
+  const failures = failuresWith(run);
+  const { found, tickMs, outcome } = run;
+  const due = dueTime(run, terms);
+  const note: Record<string, Value> = {
+    start: number(run.startMs),
+    end: number(run.endMs),
+    outcome: { S: outcome },
+    failures: number(failures),
+    token: number(run.fencingToken),
+    ...(outcome === 'failed'
+      ? { error: { S: clip(messageOf(run.error), BYTE_BUDGET.runError) } }
+      : {}),
+  };
+  return {
+    set: {
+      ...(outcome === 'succeeded' ? { lastTick: number(tickMs) } : {}),
+      ...(due === undefined ? {} : { dueTime: number(due) }),
+      run: { M: note },
+    },
+    // Of a job that no longer says when it is due.
+    remove: due === undefined && found.raw['dueTime'] !== undefined ? ['dueTime'] : [],
+  };
+}
+
+/** How long the job rests after a run that failed; undefined where it does not. */
+export function backoffEnd(run: EndedRun, terms: JobTerms): number | undefined {
+  const { failureBackoffMs, maxFailureBackoffMs } = terms;
+  if (run.outcome !== 'failed' || failureBackoffMs === undefined) return undefined;
+  const doubled = failureBackoffMs * 2 ** Math.min(failuresWith(run) - 1, 50);
+  return run.endMs + Math.min(doubled, maxFailureBackoffMs);
+}
+
+/** A run that did not complete its tick leaves what was due before it. */
+function dueTime({ outcome, found }: EndedRun, { dueMs }: JobTerms): number | undefined {
+  if (dueMs === undefined || outcome === 'succeeded') return dueMs;
+  return asNumber(found.raw['dueTime']) ?? dueMs;
+}
+
+/** The message only: the rest of an error may carry what no record should. */
+function messageOf(error: unknown): string {
+  if (typeof error === 'string') return error;
+  return error instanceof Error ? error.message : `A ${typeof error} was thrown.`;
+}
+
+function number(value: number): Value {
+  return { N: String(Math.round(value)) };
+}
+
+function dateOf(ms: number | undefined): Date | undefined {
+  return ms === undefined || !isCalendarTime(ms) ? undefined : new Date(ms);
+}
