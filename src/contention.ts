@@ -7,8 +7,8 @@ import { isFinal } from './decide.ts';
 import { isPermanent, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { AcquireAnswer, Waiting } from './answers.ts';
-import type { Lock } from './lock.ts';
 import { jittered, type Random } from './random.ts';
+import type { Contender } from './slots.ts';
 import type { TermsAt } from './tenure.ts';
 
 export interface ContentionOptions {
@@ -35,7 +35,10 @@ export type ContentionAnswer = AcquireAnswer | { readonly kind: 'aborted' };
  */
 const SPREAD_MS = 20;
 
-export async function contend(lock: Lock, options: ContentionOptions): Promise<ContentionAnswer> {
+export async function contend(
+  lock: Contender,
+  options: ContentionOptions,
+): Promise<ContentionAnswer> {
   const { random, termsAt, signal } = options;
   /** Whether a takeover was lost to a rival: then many may stand by, and all of them know. */
   let rivals = false;
@@ -67,7 +70,7 @@ export async function contend(lock: Lock, options: ContentionOptions): Promise<C
 
 /** Returns when the lease looks free, or the wait is in vain. */
 async function standBy(
-  lock: Lock,
+  lock: Contender,
   first: Waiting | undefined,
   rivals: boolean,
   options: ContentionOptions,

@@ -9,7 +9,6 @@ import { judgeHealth, type Health } from './health.ts';
 import { Holding } from './holding.ts';
 import type { Lease } from './lease-handle.ts';
 import type { LeaseRecord } from './lease.ts';
-import type { Lock } from './lock.ts';
 import {
   checkNames,
   invalid,
@@ -25,11 +24,12 @@ import { jittered } from './random.ts';
 import {
   checkCommonOptions,
   COMMON_OPTIONS,
-  makeLock,
+  makeContender,
   makeWorld,
   type CommonOptions,
   type World,
 } from './setup.ts';
+import { checkSlots, longestName, Slots, takenOf } from './slots.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 
 export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
@@ -49,6 +49,11 @@ export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
   readonly onNewLeader?: (holderIdentity: string) => void;
   /** Called with what goes wrong and is tried again: a store out of reach, a throwing callback. */
   readonly onError?: (error: unknown) => void;
+  /**
+   * Lets so many lead at once, from 1 to 100, each under a lease of its own, `name/0` and so on,
+   * with its `lease.slot` and fencing tokens of its own. Default: one, under `name` itself.
+   */
+  readonly slots?: number;
   /** How long the work may take to settle when told to stop; renewed meanwhile. Default 30. */
   readonly drainSeconds?: number;
   /** Ends a tenure after this long, so that work that hangs is not renewed for ever. */
@@ -63,6 +68,7 @@ const OPTIONS = [
   'onStoppedLeading',
   'onNewLeader',
   'onError',
+  'slots',
   'drainSeconds',
   'maxHoldSeconds',
 ] as const satisfies readonly (keyof LeaderElectorOptions)[];
@@ -74,6 +80,7 @@ export interface RunOptions {
   readonly once?: boolean;
 }
 
+const NO_ONE_LEADER = 'With slots there is no one leader: leave out onNewLeader and observe().';
 /** controller-runtime's default for a graceful shutdown. */
 const DEFAULT_DRAIN_SECONDS = 30;
 
@@ -81,7 +88,7 @@ export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly #timing: Timing;
   readonly #world: World;
-  readonly #lock: Lock;
+  readonly #lock: ReturnType<typeof makeContender>;
   #running = false;
   #holding: Holding | undefined;
   #tenure: Tenure | undefined;
@@ -100,14 +107,15 @@ export class LeaderElector {
     seconds(options, 'drainSeconds');
     seconds(options, 'maxHoldSeconds');
     const environment: Environment = readEnvironment();
-    leaseKey(options.name, options.namespace, environment);
+    checkSlots(options.slots);
+    const { name, slots, namespace } = options;
+    leaseKey(longestName(name, slots), namespace, environment);
+    if (slots !== undefined && options.onNewLeader !== undefined) throw invalid(NO_ONE_LEADER);
     this.#options = Object.freeze({ ...options });
     this.#timing = resolveTiming(options);
     this.#world = makeWorld(options, environment);
-    this.#lock = makeLock(
-      { name: options.name, options, environment, ...this.#timing },
-      this.#world,
-    );
+    const setup = { name, options, environment, ...this.#timing };
+    this.#lock = makeContender(setup, slots, this.#world);
     this.#startedAtMs = this.#nowMs();
     this.#leaderSeenAtMs = this.#startedAtMs;
   }
@@ -142,6 +150,7 @@ export class LeaderElector {
 
   /** Follows the leader without being a candidate, until `signal` aborts. */
   async observe({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<void> {
+    if (this.#lock instanceof Slots) throw invalid(NO_ONE_LEADER);
     await this.#exclusively(signal, async (stopped) => {
       while (!stopped.aborted) {
         const seen = await this.#lock.look();
@@ -276,8 +285,10 @@ export class LeaderElector {
     const { retryPeriodMs, requestTimeoutMs, toleranceMs } = this.#timing;
     const { drainSeconds = DEFAULT_DRAIN_SECONDS, maxHoldSeconds } = this.#options;
     const terms = { ...this.#timing };
-    return new Holding(this.#lock, tenure, {
+    const { lock, slot } = takenOf(this.#lock);
+    return new Holding(lock, tenure, {
       ...this.#world,
+      slot,
       termsAt: () => terms,
       renewEveryMs: retryPeriodMs,
       drainMs: milliseconds(drainSeconds),

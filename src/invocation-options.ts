@@ -17,6 +17,7 @@ import {
 } from './options.ts';
 import { LONGEST_DURATION_SECONDS } from './schema.ts';
 import { checkCommonOptions, COMMON_OPTIONS, type CommonOptions } from './setup.ts';
+import { checkSlots, longestName } from './slots.ts';
 import type { TermsAt } from './tenure.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -53,6 +54,12 @@ export interface InvocationOptions<TEvent, TContext> extends CommonOptions, Timi
    * duration. A killed environment is then replaced after that duration.
    */
   readonly sticky?: boolean;
+  /**
+   * Lets so many invocations run at once, from 1 to 100, each under a lease of its own: `name/0` to
+   * `name/<slots - 1>`. Each has its `lease.slot`, and its own sequence of fencing tokens. Default:
+   * one, under `name` itself.
+   */
+  readonly slots?: number;
   /** Ends a tenure whose work hangs. Default: the invocation's end does. */
   readonly maxHoldSeconds?: number;
   /**
@@ -73,6 +80,7 @@ export const INVOCATION_OPTIONS = [
   'whenHeld',
   'maxWaitSeconds',
   'sticky',
+  'slots',
   'maxHoldSeconds',
   'minimumHoldSeconds',
 ] as const;
@@ -90,7 +98,11 @@ export function checkInvocationOptions<TEvent, TContext>(
 ): void {
   checkCommonOptions(options);
   const { name, leaseDurationSeconds, whenHeld, sticky } = options;
-  leaseKey(typeof name === 'function' ? 'x' : name, options.namespace, readEnvironment());
+  checkSlots(options.slots);
+  const longest = longestName(typeof name === 'function' ? 'x' : name, options.slots);
+  leaseKey(longest, options.namespace, readEnvironment());
+  if (options.slots !== undefined && sticky === true)
+    throw invalid('slots and sticky exclude each other.');
   checkFlag('sticky', sticky);
   const tolerance = seconds(options, 'toleranceSeconds');
   if (tolerance !== undefined && (tolerance < 0.001 || tolerance > LONGEST_TOLERANCE_SECONDS)) {

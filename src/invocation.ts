@@ -25,7 +25,8 @@ import { isoTime, vacantLease, type LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
 import { checkNames, invalid, leaseKey, milliseconds } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
-import { makeLock, makeWorld, type World } from './setup.ts';
+import { makeContender, makeWorld, type World } from './setup.ts';
+import { takenOf, type Contender } from './slots.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 import type { JobNote } from './writes.ts';
 
@@ -86,7 +87,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
 
   async open(event: TEvent, context: TContext, job?: Job): Promise<Opened> {
     const environment = readEnvironment();
-    const { name, whenHeld = 'skip', sticky = false } = this.#options;
+    const { name, whenHeld = 'skip', sticky = false, slots } = this.#options;
     const leaseName = typeof name === 'function' ? name(event, context) : name;
     const key = leaseKey(leaseName, this.#options.namespace, environment);
     if (environment.disabled) return { kind: 'opened', open: disabled(key) };
@@ -110,7 +111,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       }
       this.#forget(key, kept);
     }
-    const lock = makeLock(
+    const contender = makeContender(
       {
         name: leaseName,
         options: this.#options,
@@ -119,15 +120,18 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         tickMs: job?.tickMs,
         requestId: (context as TContext | undefined)?.awsRequestId,
       },
+      slots,
       world,
     );
-    const answer = await this.#acquire(lock, invocation, whenHeld);
-    world.tellUnverifiable(lock, plan.timing.toleranceMs);
+    const answer = await this.#acquire(contender, invocation, whenHeld);
+    world.tellUnverifiable(contender, plan.timing.toleranceMs);
     switch (answer.kind) {
       case 'acquired': {
-        const slot = sticky ? { lock, tenure: answer.tenure, inUse: true } : undefined;
-        if (slot !== undefined) this.#kept.set(key, slot);
-        return this.#opened(invocation, lock, answer.tenure, answer.record, slot);
+        const { tenure, record } = answer;
+        const { lock, slot } = takenOf(contender);
+        const keeping = sticky ? { lock, tenure, inUse: true } : undefined;
+        if (keeping !== undefined) this.#kept.set(key, keeping);
+        return this.#opened({ ...invocation, slot }, lock, tenure, record, keeping);
       }
       case 'refused':
         world.logger.info('A lease is not free.', { ...skipped(answer.record, answer.waiting) });
@@ -142,7 +146,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
   }
 
   async #acquire(
-    lock: Lock,
+    lock: Contender,
     { world, plan, deadlineMs }: Invocation,
     whenHeld: WhenHeld,
   ): Promise<AcquireAnswer> {
@@ -190,11 +194,11 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
   }
 
   #opened(
-    { world, plan, deadlineMs, environment, job }: Invocation,
+    { world, plan, deadlineMs, environment, job, slot }: Invocation,
     lock: Lock,
     tenure: Tenure,
     found: LeaseRecord,
-    slot: Sticky | undefined,
+    kept: Sticky | undefined,
   ): Opened {
     const { timing, termsAt } = plan;
     const { maxHoldSeconds } = this.#options;
@@ -205,6 +209,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       lock.seen?.suspended !== undefined || lock.seen?.stepDownRequested !== undefined;
     const holding = new Holding(lock, tenure, {
       ...world,
+      slot,
       termsAt,
       ...(plan.renewed ? { renewEveryMs: timing.retryPeriodMs } : {}),
       // Past the deadline nothing is to be kept: Lambda ends the work there. Durations are whole
@@ -238,12 +243,12 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         write: (note) => holding.write(note),
         settle: async (outcome) => {
           deadline?.cancel();
-          if (slot !== undefined && outcome === 'completed' && !askedToGo()) holding.keep();
+          if (kept !== undefined && outcome === 'completed' && !askedToGo()) holding.keep();
           else holding.workSettled(outcome);
           const { reason, released } = await holding.concluded;
-          if (slot !== undefined) {
-            slot.inUse = false;
-            if (reason !== 'kept') this.#forget(lock.lease, slot);
+          if (kept !== undefined) {
+            kept.inUse = false;
+            if (reason !== 'kept') this.#forget(lock.lease, kept);
           }
           const over = { ...details, reason, released };
           if (reason === outcome || reason === 'kept') {
@@ -255,7 +260,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         abandon: () => {
           deadline?.cancel();
           holding.abandon();
-          if (slot !== undefined) this.#forget(lock.lease, slot);
+          if (kept !== undefined) this.#forget(lock.lease, kept);
         },
       },
     };
@@ -281,8 +286,8 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     return { set, remove };
   }
 
-  #forget(key: string, slot: Sticky): void {
-    if (this.#kept.get(key) === slot) this.#kept.delete(key);
+  #forget(key: string, kept: Sticky): void {
+    if (this.#kept.get(key) === kept) this.#kept.delete(key);
   }
 }
 
@@ -296,6 +301,7 @@ interface Run {
 }
 
 interface Invocation {
+  readonly slot?: number | undefined;
   readonly job: Job | undefined;
   readonly world: World;
   readonly plan: Plan;

@@ -6,7 +6,7 @@ import { checkMethods, invalid, seconds, show } from './options.ts';
 
 export interface ScheduledJobOptions<TEvent, TContext> extends Omit<
   InvocationOptions<TEvent, TContext>,
-  'sticky'
+  'sticky' | 'slots'
 > {
   /**
    * The tick of an event that is neither the input of an EventBridge Scheduler schedule with
@@ -55,6 +55,9 @@ export function checkJobOptions<TEvent, TContext>(
 ): void {
   if ('sticky' in options && options.sticky !== undefined) {
     throw invalid('sticky is not possible for a scheduled job: each tick is a tenure of its own.');
+  }
+  if ('slots' in options && options.slots !== undefined) {
+    throw invalid('slots are not possible for a scheduled job: one run completes a tick.');
   }
   for (const name of ['tick', 'nextTick'] as const) {
     const value: unknown = options[name];

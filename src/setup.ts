@@ -9,6 +9,7 @@ import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, type Environment, type Logger } from './environment.ts';
 import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
+import { splitLeaseKey } from './lease.ts';
 import { Lock } from './lock.ts';
 import {
   checkFilled,
@@ -21,6 +22,7 @@ import {
 } from './options.ts';
 import { systemRandom, type Random } from './random.ts';
 import type { LeaseKind } from './schema.ts';
+import { Slots, slotName, type Contender } from './slots.ts';
 import type { LeaseStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 
@@ -64,7 +66,7 @@ export interface World extends LockWorld {
   readonly random: Random;
   readonly logger: Logger;
   /** Says once per store why a clock cannot be checked, where it cannot. */
-  readonly tellUnverifiable: (lock: Lock, toleranceMs: number) => void;
+  readonly tellUnverifiable: (lock: Contender, toleranceMs: number) => void;
 }
 
 export function makeWorld(options: CommonOptions, environment: Environment): World {
@@ -170,6 +172,21 @@ export function makeLock(setup: LockSetup, world: World): Lock {
     },
     world,
   );
+}
+
+/** What to contend for: one lease, or any of the slots of one. */
+export function makeContender(
+  setup: LockSetup,
+  slots: number | undefined,
+  world: World,
+): Lock | Slots {
+  const lock = makeLock(setup, world);
+  if (slots === undefined) return lock;
+  const { name } = splitLeaseKey(lock.lease);
+  const locks = Array.from({ length: slots }, (_, slot) =>
+    makeLock({ ...setup, name: slotName(name, slot) }, world),
+  );
+  return new Slots(lock, locks, world.random);
 }
 
 const sharedStores = new Map<string, DynamoDBStore>();

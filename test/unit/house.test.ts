@@ -25,6 +25,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ],
   ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule'],
   ['lock'],
+  ['slots'],
   ['refusal', 'holding', 'contention', 'setup', 'guarded'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
