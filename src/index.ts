@@ -14,6 +14,14 @@ export { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 export { LeaderElector, type LeaderElectorOptions, type RunOptions } from './elector.ts';
 export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
+export {
+  fenced,
+  tombstone,
+  type FencedOptions,
+  type FencingLease,
+  type TombstoneInput,
+  type TombstoneOptions,
+} from './fence.ts';
 export type { Health } from './health.ts';
 export {
   Heartbeat,
