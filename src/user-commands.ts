@@ -5,7 +5,7 @@
 
 import { invalid, show } from './options.ts';
 
-/** A command of `@aws-sdk/client-dynamodb`, or of the document client in `@aws-sdk/lib-dynamodb`. */
+/** A command of the low-level client or of the document client. */
 export interface UserCommand {
   readonly input: object;
 }
