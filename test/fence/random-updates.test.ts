@@ -13,7 +13,7 @@ import {
   rawItem,
 } from '../support/dynamodb.ts';
 
-const RUNS = 40;
+const RUNS = 25;
 const ITEM: Item = {
   a: { N: '1' },
   b: { N: '2' },
@@ -74,8 +74,8 @@ function randomUpdate(random: () => number, engine: Engine): Update {
   /** Two words need room between them; beside a sign or a placeholder there may be none. */
   const laidOut = (tokens: readonly string[]) =>
     tokens.reduce((text, token) => {
-      // Dynalite wants room behind REMOVE in any case.
-      const parted = engine === 'dynalite' && /\bremove$/i.test(text);
+      // Dynalite wants room behind the word that opens a clause.
+      const parted = engine === 'dynalite' && /\b(?:set|remove|add|delete)$/i.test(text);
       const apart = parted || (/\w$/.test(text) && /^\w/.test(token));
       return text + (apart ? room() : maybeRoom()) + token;
     });
