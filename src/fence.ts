@@ -24,7 +24,8 @@ export interface FencingLease {
 export interface FencedOptions {
   /**
    * The attribute of the item that holds the token, at the top level. Default `fencingToken`. An
-   * item that is guarded by two leases needs one for each; so does each slot of a lease.
+   * item that is guarded by two leases needs one for each; so does each slot of a lease. A Put
+   * replaces the whole item: to keep both tokens it needs both fences.
    */
   readonly attribute?: string | undefined;
 }
