@@ -12,6 +12,7 @@ import { guardOf, PRETENDED_HOLDER, type Guard, type Lease } from './lease-handl
 import { readLease, type Item, type LeaseRecord } from './lease.ts';
 import { checkMethods, invalid, show } from './options.ts';
 import { jittered } from './random.ts';
+import { copyOf, readCommand } from './user-commands.ts';
 import type { ItemFormat, NativeUpdateItem, UpdateItem } from './transaction-items.ts';
 
 /** A TransactWriteCommand or a TransactWriteItemsCommand. */
@@ -40,11 +41,16 @@ interface Completing extends Lease {
   completeTick(format?: ItemFormat): UpdateItem | NativeUpdateItem;
 }
 
-interface Sendable {
+interface Sendable extends TransactionCommand {
   readonly middlewareStack?: {
     add(
       middleware: (next: (args: object) => unknown) => (args: object) => unknown,
-      options: { readonly step: string; readonly priority: string; readonly name: string },
+      options: {
+        readonly step: string;
+        readonly priority: string;
+        readonly name: string;
+        readonly override: boolean;
+      },
     ): void;
   };
 }
@@ -109,6 +115,7 @@ class Transaction {
   readonly #lease: Lease;
   readonly #guard: Guard;
   readonly #completes: boolean;
+  readonly #marshalled: boolean;
   readonly #items: readonly object[];
   readonly #token: string;
   /** Whether an attempt may have been applied, or may still be. */
@@ -126,6 +133,7 @@ class Transaction {
     this.#lease = lease;
     this.#guard = guard;
     this.#completes = completes;
+    this.#marshalled = readCommand(command).marshalled;
     this.#items = itemsOf(command, guard);
     this.#token = command.input.ClientRequestToken ?? guard.random.uuid();
     if (completes && !('completeTick' in lease)) {
@@ -186,20 +194,23 @@ class Transaction {
   /** Anew for each attempt: a command may be changed by being sent. */
   #build(): { readonly command: object; readonly wasSent: () => boolean } {
     const { input } = this.#command;
-    const format = { marshalled: !isDocumentCommand(this.#command) };
+    const format = { marshalled: this.#marshalled };
     const check = this.#completes
       ? (this.#lease as Completing).completeTick(format)
       : this.#lease.conditionCheck(format as { marshalled: true });
     const TransactItems = [...this.#items, check];
-    const Command = this.#command.constructor as new (input: object) => Sendable;
-    const command = new Command({ ...input, TransactItems, ClientRequestToken: this.#token });
+    const command: Sendable = copyOf(this.#command, {
+      ...input,
+      TransactItems,
+      ClientRequestToken: this.#token,
+    });
     let sent = command.middlewareStack === undefined;
     command.middlewareStack?.add(
       (next) => (args) => {
         sent = true;
         return next(args);
       },
-      { step: 'deserialize', priority: 'low', name: 'lambdaLeaseWasSent' },
+      { step: 'deserialize', priority: 'low', name: 'lambdaLeaseWasSent', override: true },
     );
     return { command, wasSent: () => sent };
   }
@@ -264,11 +275,6 @@ function itemsOf({ input }: TransactionCommand, { lease, tableName }: Guard): re
     );
   }
   return items as object[];
-}
-
-/** A document client's command carries the plain one that it becomes. */
-function isDocumentCommand(command: object): boolean {
-  return 'clientCommand' in command;
 }
 
 function causeOf(error: unknown): Error {

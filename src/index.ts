@@ -2,6 +2,7 @@
 //
 //   withLease        one invocation of a Lambda handler at a time
 //   scheduledSingleton  one run for each tick of a schedule
+//   fenced           a write that no earlier holder can follow
 //   sendGuarded      a transaction that commits only while the lease is held
 //   LeaderElector    one leader among processes that run long
 //   acquireLease     a lease for a block of code
@@ -16,6 +17,14 @@ export { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 export { LeaderElector, type LeaderElectorOptions, type RunOptions } from './elector.ts';
 export type { Logger } from './environment.ts';
 export { isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
+export {
+  fenced,
+  tombstone,
+  type FencedOptions,
+  type FencingLease,
+  type TombstoneInput,
+  type TombstoneOptions,
+} from './fence.ts';
 export { sendGuarded, type GuardedOptions } from './guarded.ts';
 export type { Health } from './health.ts';
 export {
