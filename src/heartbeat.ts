@@ -4,7 +4,7 @@
 // A heartbeat excludes nobody from any work. It says that its holder is alive, whether it is ready,
 // and how much silence of it is nothing unusual: idle is not dead.
 
-import { consoleLogger, readEnvironment, type Environment } from './environment.ts';
+import { consoleLogger, readEnvironment, unfailing, type Environment } from './environment.ts';
 import { InvocationPulse, type BeatContext } from './invocation-pulse.ts';
 import { checkFlag, invalid, milliseconds, seconds, show } from './options.ts';
 import { checkPulseOptions, Pulse, pulseTiming, type PulseOptions } from './pulse.ts';
@@ -89,7 +89,7 @@ export function functionPulse(
   const given = Object.freeze({ ...options });
   pulseTiming(given, DEFAULT_DURATION_SECONDS);
   patienceOf(given);
-  const logger = given.logger ?? consoleLogger;
+  const logger = unfailing(given.logger ?? consoleLogger);
   if (given.graceSeconds === undefined) {
     logger.info('A function that is not invoked for a while looks dead without graceSeconds.', {
       name: given.name,

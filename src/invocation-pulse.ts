@@ -7,7 +7,7 @@
 // knows.
 
 import { sleep } from './clock.ts';
-import type { Logger } from './environment.ts';
+import { unfailing, type Logger } from './environment.ts';
 import { describeError } from './errors.ts';
 import type { LambdaContext } from './invocation-options.ts';
 import type { Pulse } from './pulse.ts';
@@ -36,7 +36,7 @@ export class InvocationPulse {
 
   constructor(makePulse: (context: BeatContext | undefined) => Pulse, logger: Logger) {
     this.#makePulse = makePulse;
-    this.#logger = logger;
+    this.#logger = unfailing(logger);
   }
 
   /** Starts a renewal if one is due, and does not wait for it. Never throws. */
