@@ -42,8 +42,6 @@ export interface IdentityOptions extends FunctionIdentityOptions {
 }
 
 const DEFAULT_DURATION_SECONDS = 300;
-/** What the monitor grants before it evicts, where it is not told otherwise. */
-const PATIENCE_MS = 340_000;
 
 /** The identity of a process that runs long. A start replaces the stale record of the last one. */
 export class Identity extends Publisher {
@@ -107,7 +105,6 @@ function makePulse(
       ...options.labels,
     },
     annotations: {},
-    patienceMs: PATIENCE_MS,
   });
 }
 

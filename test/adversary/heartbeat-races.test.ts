@@ -122,7 +122,9 @@ describe('a logger that fails', () => {
   ])('and %s fails no handler with a heartbeat', async (_, log) => {
     const clock = new FakeClock();
     const store = new ScriptedStore({ clock });
-    const logger = Object.fromEntries(levels.map((level) => [level, log])) as typeof silent;
+    const logger = Object.fromEntries(
+      levels.map((level) => [level, log]),
+    ) as unknown as typeof silent;
     const handler = withHeartbeat({ name: 'worker', clock, store, logger }, () => 'done');
     for (const fault of [DOWN, {}, { fail: 'access-denied' } as const]) {
       store.script = () => fault;
