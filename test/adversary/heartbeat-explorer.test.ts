@@ -72,8 +72,9 @@ class World {
   operate(): void {
     const item = this.memory.peek(LEASE);
     if (!this.rough || item === undefined) return;
-    if (this.chance(0.004)) this.memory.poke(LEASE, undefined);
-    else if (this.chance(0.004)) {
+    const drawn = this.random.fraction();
+    if (drawn < 0.004) this.memory.poke(LEASE, undefined);
+    else if (drawn < 0.008) {
       const version = { N: String((this.record.version ?? 0) + 1) };
       const rest = Object.entries(item).filter(
         ([name]) => !['holderIdentity', 'expireTime'].includes(name),

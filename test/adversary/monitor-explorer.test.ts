@@ -36,7 +36,7 @@ class Witnessed extends Table {
   override watch(lease: string, before: Item | undefined, after: Item | undefined): void {
     super.watch(lease, before, after);
     if (lease === OWN_LEASE) return;
-    if (before === undefined) this.wrongs.push(`${lease} was put back`);
+    if (before === undefined && after !== undefined) this.wrongs.push(`${lease} was put back`);
     const old = readLease(lease, before ?? {});
     const now = readLease(lease, after ?? {});
     const status = readVerdict(now)?.status;
