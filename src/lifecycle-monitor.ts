@@ -16,7 +16,7 @@ import { collect, evict, flag, heartbeatsOfZones, published, suspects } from './
 import { nextPass, readPassMemory, writePassMemory, type PassMemory } from './pass-memory.ts';
 import { MonitorTable } from './monitor-table.ts';
 import { measure, noCounts, type Counts, type PassReport } from './pass-report.ts';
-import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
+import { KEY_ATTRIBUTE, LONGEST_DURATION_SECONDS, MONITOR_LEASE } from './schema.ts';
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 import { readVerdict, type Verdict } from './stored-verdict.ts';
@@ -354,7 +354,8 @@ export class LifecycleMonitor {
 function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances {
   const own = (name: string) => {
     const seconds = asNumber({ N: record.annotations[name] ?? '' });
-    return seconds !== undefined && seconds > 0 ? seconds * 1_000 : undefined;
+    const sensible = seconds !== undefined && seconds > 0 && seconds <= LONGEST_DURATION_SECONDS;
+    return sensible ? seconds * 1_000 : undefined;
   };
   return {
     ...at,

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { FakeClock } from '../../src/fake-clock.ts';
 import { withHeartbeat } from '../../src/heartbeat.ts';
-import type { silent } from '../election/harness.ts';
+import { silent } from '../election/harness.ts';
 import { NEVER_SETTLES, ScriptedStore } from '../support/scripted-store.ts';
 import { DOWN, SECOND, settled, started, Worker } from '../heartbeat/stage.ts';
 
@@ -106,6 +106,24 @@ test('a second start knows nothing of the renewals of the first', async () => {
   await worker.clock.advance(SECOND);
   expect(worker.heartbeat.health().sinceRenewalSeconds).toBe(Infinity);
   await settled(worker.clock, worker.heartbeat.stop());
+});
+
+test.each<[string, unknown]>([
+  ['is no function', 30_000],
+  ['is none of a number', () => Number.NaN],
+  [
+    'throws',
+    () => {
+      throw new Error('no clock');
+    },
+  ],
+])('what is left of an invocation %s: its handler is not failed', async (_, left) => {
+  const clock = new FakeClock();
+  const store = new ScriptedStore({ clock, script: () => NEVER_SETTLES });
+  const handler = withHeartbeat({ name: 'worker', clock, store, logger: silent }, () => 'done');
+  const context = { getRemainingTimeInMillis: left } as object;
+  expect(await settled(clock, handler({}, context))).toBe('done');
+  expect(clock.timers).toBe(0);
 });
 
 describe('a logger that fails', () => {
