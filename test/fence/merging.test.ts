@@ -15,7 +15,7 @@ import {
 } from '@aws-sdk/lib-dynamodb';
 import { describe, expect, test } from 'vitest';
 import { fenced, tombstone } from '../../src/fence.ts';
-import { pretendedLease } from '../../src/holding.ts';
+import { pretendedLease } from '../../src/lease-handle.ts';
 import { inParentheses, outlineUpdate } from '../../src/user-expressions.ts';
 
 const lease = { fencingToken: 5 };
