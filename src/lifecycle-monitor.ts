@@ -148,7 +148,9 @@ export class LifecycleMonitor {
     await this.#attendToSuspects(pass);
     const zones = await this.#zones(pass);
     await this.#evictDoomed(pass, zones);
-    await this.#remember(own, memory);
+    // Its end counts: a pass over a large table may take minutes, and looks all the while.
+    const atMs = Math.floor(this.#timeline.look().wallMs);
+    await this.#remember(own, { ...memory, atMs });
     return Object.fromEntries(zones);
   }
 

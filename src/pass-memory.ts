@@ -16,7 +16,7 @@ const LONGEST_ABSENCE_MS = 120_000;
 /** How far back a checked clock may seem to go between two monitors. */
 const CLOCK_DIFFERENCE_MS = 5_000;
 
-/** What holds for a pass that begins now, `blind` when the last one could not see. */
+/** What holds for a pass that begins now, `blind` when the last one of this process was. */
 export function nextPass(
   memory: PassMemory | undefined,
   blind: boolean,

@@ -2,7 +2,8 @@
 // zone falls silent, the fault is likelier ours.
 
 import { describe, expect, test } from 'vitest';
-import { passes, Process, type Table, watched } from './pass-stage.ts';
+import { sleep } from '../../src/clock.ts';
+import { type Call, passes, Process, type Table, watched } from './pass-stage.ts';
 
 describe('blind is not dead', () => {
   test('an outage of an hour leaves everybody who returns unharmed', async () => {
@@ -27,6 +28,25 @@ describe('blind is not dead', () => {
       await process.whole();
     }
     expect(table.events()).toEqual([]);
+  });
+
+  test('a pass that takes minutes is no absence', async () => {
+    const table = await watched();
+    table.hold('dead', { kind: 'heartbeat' });
+    for (let index = 0; index < 600; index++) table.put(`done-${index}`, {});
+    // Each page takes a while: 200 of them, more than the two minutes of an absence.
+    const slow = async ({ what }: Call) => {
+      if (what === 'scan') await sleep(table.clock, 800);
+    };
+    const startS = table.nowS;
+    while (table.status('dead') !== 'Evicted' && table.nowS - startS < 3_600) {
+      const process = new Process(table, { segments: 1 });
+      process.before = slow;
+      let over = false;
+      void process.monitor.pass().then(() => (over = true));
+      while (!over) await table.clock.advance(800);
+    }
+    expect(table.status('dead')).toBe('Evicted');
   });
 
   test('a late returner after an outage is not NotReady and Evicted in one pass', async () => {
