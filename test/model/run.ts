@@ -128,8 +128,10 @@ export async function counterExample(it: BrokenConfiguration): Promise<CounterEx
     if (found.errors === 0) return { ...found, violated, story: [] };
     const trail = await run('spin', ['-t', '-T', ...defines(flags), 'lease.pml'], { cwd: folder });
     const lines = trail.stdout.split('\n');
-    const end = lines.findIndex((line) => line.startsWith('spin:'));
-    return { ...found, violated, story: lines.slice(0, end).filter((line) => line !== '') };
+    const end = lines.findIndex((line) => /^spin: (?:.*Error: |trail ends)/.test(line));
+    // It may warn that the model is no older than the trail.
+    const story = lines.slice(0, end).filter((line) => line !== '' && !line.startsWith('spin:'));
+    return { ...found, violated, story };
   });
 }
 
