@@ -1,13 +1,16 @@
 // Alarms and graphs look at metrics by their names; one that nobody emits stays silent for ever. So
 // each is looked up in what the monitor's own emitter writes, with the monitor's own environment.
 
+import { readFileSync } from 'node:fs';
 import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
+import { AccountRootPrincipal, Role } from 'aws-cdk-lib/aws-iam';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { LeaderElectionStack } from '../../lib/index.ts';
 import { EmfMetrics } from '../../src/metrics.ts';
 import { measure, noCounts } from '../../src/pass-report.ts';
-import { bundle, plain, resourcesOf } from './stage.ts';
+import { statementsOf } from './iam.ts';
+import { bundle, plain, resourcesOf, root } from './stage.ts';
 
 interface Metric {
   readonly namespace: string;
@@ -150,7 +153,30 @@ describe('metrics', () => {
   });
 });
 
+test('are as many as the README charges for', () => {
+  const readme = readFileSync(`${root}README.md`, 'utf8');
+  const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').length;
+  expect(readme).toContain(`CloudWatch: ${emitted.length} metrics | 3.90 |`);
+  expect((emitted.length * 0.3).toFixed(2)).toBe('3.90');
+  expect(readme).toContain(`${alarms} alarms on ${inAlarms.length} metrics, 1 composite | 1.80 |`);
+  expect((inAlarms.length * 0.1 + 0.5).toFixed(2)).toBe('1.80');
+});
+
 describe('the dashboard', () => {
+  test('may be viewed with its widget, and nothing else', () => {
+    const stack = new LeaderElectionStack(new App(), 'Example');
+    const viewer = new Role(stack, 'Viewer', { assumedBy: new AccountRootPrincipal() });
+    stack.dashboard.grantView(viewer);
+    const statements = statementsOf(Template.fromStack(stack), 'Viewer');
+    const pairs = statements.flatMap(({ Action, Resource }) =>
+      [Action].flat().map((action) => [action, String(Resource)]),
+    );
+    expect(pairs).toEqual([
+      ['cloudwatch:GetDashboard', expect.stringMatching(/dashboard\/<Dashboard\w+>$/)],
+      ['lambda:InvokeFunction', expect.stringMatching(/^<DashboardWidgetFunction\w+\.Arn>$/)],
+    ]);
+  });
+
   test('lies within 24 columns, and no widget on another', () => {
     const taken = new Set<string>();
     for (const { x, y, width, height } of dashboard()) {
