@@ -5,7 +5,7 @@ import { isoTime, type Item, type Value } from '../../src/lease.ts';
 import { renderWidget, type LeaseWidgetOptions } from '../../src/lease-widget.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
 import { type Verdict, writeVerdict } from '../../src/stored-verdict.ts';
-import { heldSince, START_MS, type HolderOptions } from '../monitor/one-lease.ts';
+import { heldSince, START_MS, without, type HolderOptions } from '../monitor/one-lease.ts';
 
 /** The moment at which everything is looked at. */
 export const NOW_MS = START_MS;
@@ -30,8 +30,7 @@ export function held(lease: string, secondsAgo: number, options: HolderOptions =
 }
 
 export function vacant(lease: string, more: Item = {}): Item {
-  const { holderIdentity: _, expireTime: __, ...kept } = held(lease, 3_600);
-  return { ...kept, ...more };
+  return { ...without(held(lease, 3_600), 'holderIdentity', 'expireTime'), ...more };
 }
 
 export function suspended(item: Item): Item {
@@ -73,7 +72,9 @@ export function storeOf(items: readonly Item[], pageSize?: number): MemoryStore 
 /** What the function answers for these records. */
 export function look(items: readonly Item[], { event = {}, theme, store, options }: Look = {}) {
   const asked =
-    typeof event === 'object' ? { ...event, widgetContext: { theme: theme ?? 'light' } } : event;
+    typeof event === 'object' && event !== null
+      ? { ...event, widgetContext: { theme: theme ?? 'light' } }
+      : event;
   return renderWidget(
     asked,
     { invokedFunctionArn: FUNCTION_ARN },
