@@ -224,6 +224,20 @@ describe('a text from a record', () => {
   });
 });
 
+test('a page of the longest texts that escape to most is small enough for an answer', async () => {
+  const long = '\u202e"<漢'.repeat(1_000);
+  const items = Array.from({ length: 100 }, (_, i) => ({
+    ...held(`default/${i}${long.slice(0, 600)}`, 1),
+    holderIdentity: { S: long },
+    suspended: texts({ by: long, why: long }),
+    annotations: texts({ region: 'eu-central-1', function: '漢'.repeat(600), logStream: long }),
+  }));
+  const html = await look(items, { event: { pageSize: 100 } });
+  expect(html).toContain('1–100 of 100');
+  // Lambda's limit, for what is JSON then.
+  expect(Buffer.byteLength(JSON.stringify(html))).toBeLessThan(6 * 1_024 * 1_024);
+});
+
 describe('a table that is too large', () => {
   const bounded = (bounds: object, event: object = {}) =>
     look(MANY, { event, store: storeOf(MANY, 10), options: { bounds } });
