@@ -8,11 +8,11 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random', 'environment', 'zones'],
+  ['schema', 'clock', 'random', 'environment', 'zones', 'ages', 'widget-html'],
   ['lease', 'timeline', 'fake-clock', 'metrics'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'holder', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
-  ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report'],
+  ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report', 'log-link'],
   [
     'options',
     'memory-store',
@@ -21,10 +21,12 @@ const FLOORS: readonly (readonly string[])[] = [
     'answers',
     'monitor-table',
     'interruptible-store',
+    'lease-summary',
+    'list-leases',
   ],
-  ['health', 'departure', 'lifecycle-monitor'],
-  ['lock'],
-  ['refusal', 'holding', 'contention', 'setup'],
+  ['health', 'departure', 'lifecycle-monitor', 'widget-params'],
+  ['lock', 'widget-page'],
+  ['refusal', 'holding', 'contention', 'setup', 'lease-widget'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse'],
   ['with-lease', 'heartbeat', 'list-identities'],
