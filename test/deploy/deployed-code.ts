@@ -3,7 +3,11 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CloudFormationClient, DescribeStackResourcesCommand } from '@aws-sdk/client-cloudformation';
+import type {
+  CloudFormationClient} from '@aws-sdk/client-cloudformation';
+import {
+  DescribeStackResourcesCommand,
+} from '@aws-sdk/client-cloudformation';
 import { GetFunctionConfigurationCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import type { DeployedFunction } from './lambda-host.ts';
 

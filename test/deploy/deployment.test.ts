@@ -3,7 +3,7 @@
 //
 // The tests are one story and run in this order. `app.ts` says what the emulator cannot show.
 
-import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFailed, onTestFinished, test } from 'vitest';
 import type { LeaseEvent } from '../../src/events.ts';
 import { readVerdict } from '../../src/stored-verdict.ts';
 import { expectRealRuntime } from '../support/lambda-runtime/index.ts';
@@ -20,15 +20,16 @@ const WITHIN_A_TICK_MS = 90_000;
 const installed = [expectRealRuntime(), expectEmulator()].every(Boolean);
 
 describe.skipIf(!installed)('the deployed stack', () => {
+  const cleanUp = new AsyncDisposableStack();
   let stage: DeployStage;
   const killed: string[] = [];
 
   beforeAll(async () => {
-    stage = await openStage();
+    stage = cleanUp.use(await openStage());
     await stage.bootstrap();
     await stage.deploy({ passIntervalSeconds: '5' });
   }, 180_000);
-  afterAll(() => stage?.[Symbol.asyncDispose]());
+  afterAll(() => cleanUp.disposeAsync());
 
   const story = (what: string, timeoutMs: number, tell: () => Promise<void>): void =>
     test(what, { timeout: timeoutMs }, async () => {
@@ -39,7 +40,8 @@ describe.skipIf(!installed)('the deployed stack', () => {
 
   story('lets one of four work that are invoked at the same time', 30_000, async () => {
     const worker = stage.output('WorkerFunctionName');
-    const event = { steps: 6, stepMs: 500 };
+    // Long enough for each of the others to start, and then to come while it works.
+    const event = { steps: 10, stepMs: 800 };
     const answers = await Promise.all([1, 2, 3, 4].map(() => stage.invoke(worker, event)));
 
     const results = answers.map(({ payload }) => payload as Record<string, unknown>);
@@ -47,20 +49,22 @@ describe.skipIf(!installed)('the deployed stack', () => {
     const skipped = results.filter((result) => result['skipped'] === true);
     expect([worked.length, skipped.length], JSON.stringify(answers)).toEqual([1, 3]);
     expect(stage.witness.deeds.filter((deed) => deed.do === 'begin')).toHaveLength(1);
-    expect(stage.witness.deeds.filter((deed) => deed.do === 'step')).toHaveLength(6);
+    expect(stage.witness.deeds.filter((deed) => deed.do === 'step')).toHaveLength(10);
     expect(stage.host.environments(worker)).toHaveLength(4);
   });
 
   story('leaves an asynchronous run that fails in the queue for those', 30_000, async () => {
     const event = { steps: 1, why: 'the other system is out of order' };
     stage.witness.down = true;
+    onTestFinished(() => {
+      stage.witness.down = false;
+    });
     await stage.invokeLater(stage.output('WorkerFunctionName'), event);
     const failure = await stage.receive<{ requestPayload: unknown; responsePayload: object }>(
       stage.output('DeadLetterQueueUrl'),
       () => true,
       20_000,
     );
-    stage.witness.down = false;
     expect(failure.requestPayload).toEqual(event);
     expect(JSON.stringify(failure.responsePayload)).toContain('answered 503');
   });

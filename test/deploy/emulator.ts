@@ -55,9 +55,9 @@ const script = `
   wait`;
 
 export async function startEmulator(): Promise<Emulator> {
-  const folder = await mkdtemp(join(tmpdir(), 'emulator-'));
   let output = '';
   for (let attempt = 0; attempt < 5; attempt++) {
+    const folder = await mkdtemp(join(tmpdir(), 'emulator-'));
     // Below the range the kernel takes for outgoing connections. Asking it for a free port and
     // then releasing that one would invite another process to it.
     const port = randomInt(20_000, 32_768);

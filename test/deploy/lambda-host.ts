@@ -15,7 +15,6 @@ import {
   type Invocation,
   type InvokeOptions,
   LambdaEnvironment,
-  LambdaInitError,
 } from '../support/lambda-runtime/index.ts';
 
 /** What is needed to run a function as it is deployed at this moment. */
@@ -43,6 +42,7 @@ export class LambdaHost implements AsyncDisposable {
   readonly #server: Server;
   readonly #members = new Set<Member>();
   #describe: Describe | undefined;
+  #closed = false;
 
   static async start(): Promise<LambdaHost> {
     const host = new LambdaHost();
@@ -76,6 +76,7 @@ export class LambdaHost implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeAllConnections();
@@ -128,6 +129,10 @@ export class LambdaHost implements AsyncDisposable {
       runtime: 'ric',
       onOutput: ({ text }) => this.output.push(`${functionName}: ${text}`),
     });
+    if (this.#closed) {
+      await environment.kill();
+      throw new Error('The host of the functions was closed meanwhile.');
+    }
     const member = { functionName, version, environment, busy: true };
     this.#members.add(member);
     return member;

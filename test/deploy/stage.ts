@@ -13,7 +13,7 @@ import {
 } from '@aws-sdk/client-lambda';
 import { DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { type LeaseRecord, readLease } from '../../src/lease.ts';
-import { commandLine, type Context } from './cdk.ts';
+import { CommandLine, type Context } from './cdk.ts';
 import { describeFunction } from './deployed-code.ts';
 import { type Emulator, REGION, startEmulator } from './emulator.ts';
 import { LambdaHost } from './lambda-host.ts';
@@ -62,7 +62,7 @@ export async function openStage(): Promise<DeployStage> {
   const host = opening.use(await LambdaHost.start());
   const witness = opening.use(await startWorkWitness());
   const emulator = opening.use(await startEmulator());
-  const cdk = commandLine(emulator, folder.path);
+  const cdk = opening.use(new CommandLine(emulator, folder.path));
 
   const { lambda, cloudFormation, dynamoDB, sqs } = clients(emulator, opening);
   host.serve((name) =>

@@ -55,7 +55,9 @@ export async function startWorkWitness(): Promise<WorkWitness> {
         const deed = deeds.slice(since).find(wanted);
         if (deed !== undefined) return deed;
         if (performance.now() > deadline) {
-          throw new Error(`Waited ${forMs} ms in vain; seen: ${JSON.stringify(deeds.slice(since))}`);
+          throw new Error(
+            `Waited ${forMs} ms in vain; seen: ${JSON.stringify(deeds.slice(since))}`,
+          );
         }
         await sleep(50);
       }
