@@ -2,8 +2,16 @@
 // dist/functions/NAME/index.mjs, with everything that it imports, the AWS SDK included. `cdk synth`
 // and `cdk deploy` run it first; the constructs of lib take their code from there.
 
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
@@ -19,9 +27,7 @@ const names = readdirSync(join(root, 'functions'))
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.slice(0, -'.ts'.length));
 
-// What is bundled no longer must not be deployed any more.
-rmSync(outdir, { recursive: true, force: true });
-await build({
+const { outputFiles } = await build({
   absWorkingDir: root,
   entryPoints: names.map((name) => ({ in: `functions/${name}.ts`, out: `${name}/index` })),
   outdir,
@@ -37,7 +43,22 @@ await build({
   legalComments: 'none',
   banner: { js: requireForEsm },
   logLevel: 'warning',
+  write: false,
 });
+
+// What is bundled no longer must not be deployed any more.
+for (const name of existsSync(outdir) ? readdirSync(outdir) : []) {
+  if (!names.includes(name) && !name.startsWith('.'))
+    rmSync(join(outdir, name), { recursive: true });
+}
+// Another process may be reading: what has not changed stays, and the rest changes at once.
+for (const { path, contents } of outputFiles) {
+  if (existsSync(path) && readFileSync(path).equals(contents)) continue;
+  mkdirSync(dirname(path), { recursive: true });
+  const written = join(outdir, `.${globalThis.process.pid}`);
+  writeFileSync(written, contents);
+  renameSync(written, path);
+}
 globalThis.console.log(`Bundled ${names.join(', ')} into dist/functions.`);
 
 if (!names.includes('lease-widget')) {

@@ -3,11 +3,8 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type {
-  CloudFormationClient} from '@aws-sdk/client-cloudformation';
-import {
-  DescribeStackResourcesCommand,
-} from '@aws-sdk/client-cloudformation';
+import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
+import { DescribeStackResourcesCommand } from '@aws-sdk/client-cloudformation';
 import { GetFunctionConfigurationCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import type { DeployedFunction } from './lambda-host.ts';
 

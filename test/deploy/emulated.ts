@@ -1,7 +1,7 @@
 // Fits a stack to the emulator that it is deployed to. The stack itself is not touched: only the
 // template of a test's deployment differs from the one that users deploy.
 
-import type { CfnResource} from 'aws-cdk-lib';
+import type { CfnResource } from 'aws-cdk-lib';
 import { type IAspect } from 'aws-cdk-lib';
 import { CfnAlarm, CfnCompositeAlarm } from 'aws-cdk-lib/aws-cloudwatch';
 import { CfnFunction } from 'aws-cdk-lib/aws-lambda';
