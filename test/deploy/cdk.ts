@@ -17,7 +17,7 @@ export type Context = Readonly<Record<string, string>>;
 type Outputs = Readonly<Record<string, string>>;
 
 export class CommandLine implements AsyncDisposable {
-  /** The folder of the last synthesis: templates, and the assets that were deployed. */
+  /** The folder of what was synthesised: the template, and all assets since the first. */
   readonly assembly: string;
 
   readonly #emulator: Emulator;
@@ -31,18 +31,23 @@ export class CommandLine implements AsyncDisposable {
     this.#outputs = join(folder, 'outputs.json');
   }
 
-  /** Makes the account ready for deployments. */
-  async bootstrap(): Promise<void> {
-    await this.#run(['bootstrap', `aws://${ACCOUNT}/${REGION}`]);
+  /** Bundles the functions, and makes templates and assets. The others take it from there. */
+  async synthesise(context: Context): Promise<void> {
+    const settings = Object.entries(context).map(([name, value]) => `--context=${name}=${value}`);
+    await this.#run(['synth', '--quiet', '--app', app, '--output', this.assembly, ...settings]);
   }
 
-  /** Synthesises and deploys; resolves to the stack's outputs, by their names. */
-  async deploy(stack: string, context: Context): Promise<Outputs> {
-    const settings = Object.entries(context).map(([name, value]) => `--context=${name}=${value}`);
+  /** Makes the account ready for deployments. */
+  async bootstrap(): Promise<void> {
+    await this.#run(['bootstrap', '--app', this.assembly, `aws://${ACCOUNT}/${REGION}`]);
+  }
+
+  /** Resolves to the stack's outputs, by their names. */
+  async deploy(stack: string): Promise<Outputs> {
     await this.#run([
-      ...['deploy', stack, '--app', app, '--output', this.assembly, ...settings],
+      ...['deploy', stack, '--app', this.assembly, '--outputs-file', this.#outputs],
       // Only in this way does the emulator update a stack: it has change sets for new ones alone.
-      ...['--method', 'direct', '--require-approval', 'never', '--outputs-file', this.#outputs],
+      ...['--method', 'direct', '--require-approval', 'never'],
     ]);
     const written = JSON.parse(await readFile(this.#outputs, 'utf8')) as Record<string, Outputs>;
     return written[stack] ?? {};

@@ -1,16 +1,15 @@
 // Finds what to run for a deployed function: its settings as the emulator keeps them, and the
 // folder in the CDK's output that was uploaded as its code.
 
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
-import { DescribeStackResourcesCommand } from '@aws-sdk/client-cloudformation';
+import { DescribeStackResourcesCommand, GetTemplateCommand } from '@aws-sdk/client-cloudformation';
 import { GetFunctionConfigurationCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import type { DeployedFunction } from './lambda-host.ts';
 
 export interface Deployment {
   readonly stackName: string;
-  /** The folder of the synthesis that was deployed. */
+  /** The folder of the CDK's output. */
   readonly assembly: string;
   readonly lambda: LambdaClient;
   readonly cloudFormation: CloudFormationClient;
@@ -42,19 +41,21 @@ interface Template {
   >;
 }
 
+/** By the template that is deployed: there may already be a newer one in the folder. */
 async function codeOf(deployment: Deployment, functionName: string): Promise<string> {
   const { stackName, assembly, cloudFormation } = deployment;
-  const { StackResources = [] } = await cloudFormation.send(
-    new DescribeStackResourcesCommand({ StackName: stackName }),
-  );
+  const stack = { StackName: stackName };
+  const [{ StackResources = [] }, { TemplateBody = '{}' }] = await Promise.all([
+    cloudFormation.send(new DescribeStackResourcesCommand(stack)),
+    cloudFormation.send(new GetTemplateCommand(stack)),
+  ]);
   const resource = StackResources.find(
     (each) =>
       each.ResourceType === 'AWS::Lambda::Function' && each.PhysicalResourceId === functionName,
   );
-  const file = join(assembly, `${stackName}.template.json`);
-  const template = JSON.parse(await readFile(file, 'utf8')) as Template;
-  const key = template.Resources[resource?.LogicalResourceId ?? '']?.Properties?.Code?.S3Key;
-  if (typeof key !== 'string') throw new Error(`${file} has no asset for ${functionName}.`);
+  const { Resources } = JSON.parse(TemplateBody) as Template;
+  const key = Resources[resource?.LogicalResourceId ?? '']?.Properties?.Code?.S3Key;
+  if (typeof key !== 'string') throw new Error(`${stackName} has no asset for ${functionName}.`);
   // The key in the bucket of assets is the name of the folder that was packed.
   return join(assembly, `asset.${key.replace(/\.zip$/, '')}`);
 }

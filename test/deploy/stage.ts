@@ -39,9 +39,11 @@ export interface Answer {
 export interface DeployStage extends AsyncDisposable {
   readonly host: LambdaHost;
   readonly witness: WorkWitness;
+  /** `context` is added to the settings of the test's app. */
+  synthesise(context: Context): Promise<void>;
   bootstrap(): Promise<void>;
-  /** Resolves when the stack is there; `context` is added to the settings of the test's app. */
-  deploy(context: Context): Promise<void>;
+  /** Creates or updates the stack, as it was synthesised last. */
+  deploy(): Promise<void>;
   output(name: OutputName): string;
   /** Waits for the answer. */
   invoke(functionName: string, event: unknown): Promise<Answer>;
@@ -97,10 +99,11 @@ export async function openStage(): Promise<DeployStage> {
   return {
     host,
     witness,
+    synthesise: (context) =>
+      cdk.synthesise({ proxyUrl: host.url, workUrl: witness.url, ...context }),
     bootstrap: () => cdk.bootstrap(),
-    deploy: async (context) => {
-      const settings = { proxyUrl: host.url, workUrl: witness.url, ...context };
-      outputs = await cdk.deploy(STACK, settings);
+    deploy: async () => {
+      outputs = await cdk.deploy(STACK);
     },
     output,
     invoke: async (functionName, event) => {
