@@ -1,14 +1,15 @@
 // One way to make an alarm: what missing data means, and what to do when it goes off, are never
 // left open.
 
+import { Stack } from 'aws-cdk-lib';
 import {
   Alarm,
   ComparisonOperator,
   TreatMissingData,
-  type IAlarm,
   type IMetric,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import { ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 
@@ -61,10 +62,19 @@ export function makeAlarm(scope: Construct, id: string, props: AlarmProps): Alar
       : { threshold: below, comparisonOperator: ComparisonOperator.LESS_THAN_THRESHOLD }),
   });
   if (topic !== undefined) {
+    admitAlarms(topic);
     alarm.addAlarmAction(new SnsAction(topic));
     alarm.addOkAction(new SnsAction(topic));
   }
   return alarm;
 }
 
-export type { Alarm, IAlarm };
+const admitted = new WeakSet<ITopic>();
+
+/** A topic with a policy of its own admits no service that the policy does not name. */
+function admitAlarms(topic: ITopic): void {
+  if (admitted.has(topic)) return;
+  admitted.add(topic);
+  const conditions = { StringEquals: { 'aws:SourceAccount': Stack.of(topic).account } };
+  topic.grantPublish(new ServicePrincipal('cloudwatch.amazonaws.com', { conditions }));
+}

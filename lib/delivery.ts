@@ -58,6 +58,11 @@ export function deliver(
     maxEventAge,
     onFailure: new SqsDestination(deadLetterQueue),
   });
+  acknowledge(
+    fn,
+    'The destination for failed asynchronous runs is that queue, with more to say than a message.',
+    'Serverless-LambdaDLQ',
+  );
   if (expression === undefined) return { deadLetterQueue, schedule: undefined };
 
   const role = schedulerRole(scope, fn, deadLetterQueue);

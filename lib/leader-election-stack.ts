@@ -7,6 +7,7 @@ import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import { EmailSubscription } from 'aws-cdk-lib/aws-sns-subscriptions';
 import type { Construct } from 'constructs';
+import { acknowledgeNoTracing } from './acknowledge.ts';
 import { bundleOf } from './bundle.ts';
 import { LeaseAlarms } from './lease-alarms.ts';
 import { LeaseDashboard } from './lease-dashboard.ts';
@@ -88,6 +89,7 @@ export class LeaderElectionStack extends Stack {
       environment: { WORK_STEPS: '20', LEASE_LOG_LEVEL: 'INFO' },
       alarmTopic: topic,
     });
+    acknowledgeNoTracing(this.worker);
     const jobs = [this.worker];
     this.alarms = new LeaseAlarms(this, 'Alarms', { table, monitor, jobs, topic });
     const { alarms } = this;

@@ -10,7 +10,6 @@ import {
   type Alarm,
   type MetricOptions,
 } from 'aws-cdk-lib/aws-cloudwatch';
-import { ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import { makeAlarm, type AlarmProps } from './alarm.ts';
@@ -156,7 +155,5 @@ export class LeaseAlarms extends Construct {
       alarmRule: AlarmRule.anyOf(...this.alarms),
       alarmDescription: `Something is wrong with the leases in ${table.tableName}: see its alarms.`,
     });
-    // A topic with a policy of its own admits no service that the policy does not name.
-    topic?.grantPublish(new ServicePrincipal('cloudwatch.amazonaws.com'));
   }
 }

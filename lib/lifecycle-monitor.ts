@@ -9,6 +9,7 @@ import { Code, Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
+import { acknowledgeNoTracing } from './acknowledge.ts';
 import { bundleOf } from './bundle.ts';
 import { deliver, type Delivery } from './delivery.ts';
 import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
@@ -35,7 +36,8 @@ export interface LifecycleMonitorProps extends Pick<Delivery, 'deadLetterQueue'>
    */
   readonly toleration?: Duration;
   /**
-   * How often the whole table is read: 1 s to 1 minute. The cost of reading grows with it.
+   * How often the whole table is read: 1 s to 1 minute. At less than a minute the function runs all
+   * the time, which is what most of the monitor's cost is.
    * @default Duration.seconds(10)
    */
   readonly passInterval?: Duration;
@@ -94,14 +96,14 @@ export class LifecycleMonitor extends Construct implements IGrantable {
       environment: {
         LEASE_TABLE_NAME: table.tableName,
         EVENT_BUS_NAME: this.eventBus.eventBusName,
-        PASS_INTERVAL_SECONDS: String(intervalSeconds),
-        RUN_SECONDS: String(secondsOf(RUN)),
+        ...paceOf(intervalSeconds),
         POWERTOOLS_METRICS_NAMESPACE: METRICS_NAMESPACE,
         POWERTOOLS_SERVICE_NAME: this.#service,
         ...(gracePeriod === undefined ? {} : { GRACE_SECONDS: String(secondsOf(gracePeriod)) }),
         ...(toleration === undefined ? {} : { TOLERATION_SECONDS: String(secondsOf(toleration)) }),
       },
     });
+    acknowledgeNoTracing(this.function);
     this.grantPrincipal = this.function.grantPrincipal;
     table.grantMonitor(this.function);
     this.function.addToRolePolicy(
@@ -135,6 +137,13 @@ export class LifecycleMonitor extends Construct implements IGrantable {
       ...options,
     }).attachTo(this);
   }
+}
+
+/** With a pass each minute there is no second one to wait for. */
+function paceOf(intervalSeconds: number): Record<string, string> {
+  const [interval, run] =
+    intervalSeconds === secondsOf(RUN) ? [0.1, 0.1] : [intervalSeconds, secondsOf(RUN)];
+  return { PASS_INTERVAL_SECONDS: String(interval), RUN_SECONDS: String(run) };
 }
 
 function secondsOf(duration: Duration): number {
