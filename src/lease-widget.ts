@@ -81,7 +81,7 @@ async function showLeases(
     logger.error('The leases cannot be shown.', { place, error: describeError(error) });
     return message(look, 'The leases cannot be shown.', [
       textOf(error),
-      `This function reads ${place}, and needs dynamodb:Scan on it, without a condition on keys.`,
+      `This function reads ${place}, and needs dynamodb:Scan on it.`,
     ]);
   }
 }

@@ -13,7 +13,7 @@ const REGION = /^[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}$/;
  * into the record; undefined where the group or the Region is not known for certain.
  */
 export function logLink(annotations: Readonly<Record<string, string>>): string | undefined {
-  const { region, logStream, function: functionName } = annotations;
+  const { region, logStream = '', function: functionName } = annotations;
   // Lambda's usual log group is not written to the record: it follows from the function.
   const logGroup =
     annotations['logGroup'] ??
@@ -24,7 +24,7 @@ export function logLink(annotations: Readonly<Record<string, string>>): string |
     return undefined;
   }
   const group = `log-groups/log-group/${encode(logGroup)}`;
-  const whole = logStream !== undefined && byteLength(logStream) < most.logStream;
+  const whole = logStream !== '' && byteLength(logStream) < most.logStream;
   const page = whole ? `${group}/log-events/${encode(logStream)}` : group;
   const host = [region, 'console', domain(region)].join('.');
   return `https://${host}/cloudwatch/home?region=${region}#logsV2:${page}`;

@@ -105,7 +105,7 @@ const STYLE = `
 .lambda-lease th a, .lambda-lease th span { color: var(--muted); font-weight: 700; }
 .lambda-lease th.ll-sorted a, .lambda-lease th.ll-sorted span { color: var(--text); }
 .lambda-lease td.ll-lease { font-weight: 700; min-width: 12em; }
-.lambda-lease td.ll-holder { min-width: 14em; }
+.lambda-lease td.ll-holder { min-width: 14em; font-size: 12px; }
 .lambda-lease td.ll-short { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .lambda-lease td.ll-status { min-width: 8em; max-width: 22em; }
 .lambda-lease .ll-badge { white-space: nowrap; font-weight: 700; }
@@ -119,7 +119,7 @@ const STYLE = `
   justify-content: space-between; padding-top: 8px; color: var(--muted); font-size: 12px; }
 .lambda-lease .ll-pages { display: flex; flex-wrap: wrap; gap: 4px 6px; align-items: baseline; }
 .lambda-lease .ll-pages a { border: 1px solid var(--line); border-radius: var(--radius);
-  padding: 1px 8px; }
+  padding: 2px 10px; }
 @container lambda-lease (max-width: 760px) {
   .lambda-lease table, .lambda-lease tbody { display: block; }
   .lambda-lease thead { display: block; }
