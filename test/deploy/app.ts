@@ -1,10 +1,16 @@
 // The app that the test deploys: the stack that users deploy, hurried on and fitted to the emulator,
 // and beside it a rule with a queue, as a user has who listens to the monitor.
 //
-// The emulator creates much of what it does not do, or does wrongly: it evaluates no alarm, reads no
-// metric from logs, expires and backs up no item, allows every call, puts nothing in the place of
-// Scheduler's <aws.scheduler.…>, and never repeats what a schedule could not deliver. Of those
-// nothing is shown here; the tests of `lib` hold the template that users deploy to them.
+// What the emulator creates without doing it, or does wrongly, is no evidence, and no test here leans
+// on it. On the template that users deploy, test/cdk asserts instead:
+//
+//   - alarms and the composite (never evaluated, and some of them rewritten by `emulated.ts`): what
+//     they watch, their thresholds, what missing data means, whom they tell
+//   - metrics that functions print (not read from the log): names, dimensions
+//   - Time to Live, backups, protection against deletion (ignored, or not in a template)
+//   - policies (every call is allowed)
+//   - a schedule's <aws.scheduler.…> (nothing is put in its place), its retries and dead letters
+//     (a call that a schedule has made is never repeated)
 
 import { App, Aspects, CfnOutput } from 'aws-cdk-lib';
 import { Rule } from 'aws-cdk-lib/aws-events';

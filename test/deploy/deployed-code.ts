@@ -2,8 +2,11 @@
 // folder in the CDK's output that was uploaded as its code.
 
 import { join } from 'node:path';
-import type { CloudFormationClient } from '@aws-sdk/client-cloudformation';
-import { DescribeStackResourcesCommand, GetTemplateCommand } from '@aws-sdk/client-cloudformation';
+import {
+  type CloudFormationClient,
+  DescribeStackResourcesCommand,
+  GetTemplateCommand,
+} from '@aws-sdk/client-cloudformation';
 import { GetFunctionConfigurationCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import type { DeployedFunction } from './lambda-host.ts';
 
