@@ -8,33 +8,18 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random', 'environment', 'zones'],
+  ['schema', 'clock', 'random', 'environment', 'zones', 'ages', 'widget-html'],
   ['lease', 'timeline', 'fake-clock', 'metrics', 'turns', 'holder'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
-  [
-    'store',
-    'expressions',
-    'monitor-writes',
-    'eventbridge',
-    'claims',
-    'pass-report',
-    'job',
-    'user-expressions',
-  ],
-  [
-    'options',
-    'memory-store',
-    'dynamodb-store',
-    'lease-access',
-    'answers',
-    'monitor-table',
-    'interruptible-store',
-    'transaction-items',
-  ],
+  ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report', 'job'],
+  ['user-expressions', 'log-link'],
+  ['options', 'memory-store', 'dynamodb-store', 'lease-access', 'answers', 'monitor-table'],
+  ['interruptible-store', 'transaction-items', 'lease-summary', 'list-leases'],
   ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule', 'user-commands'],
-  ['lock', 'fence'],
-  ['slots'],
+  ['widget-params'],
+  ['lock', 'fence', 'widget-page'],
+  ['slots', 'lease-widget'],
   ['refusal', 'holding', 'contention', 'setup', 'guarded'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
@@ -95,7 +80,43 @@ test('no floor names a file that is gone', () => {
   expect(gone).toEqual([]);
 });
 
-test.each(['functions', 'src', 'test', 'README.md', 'package.json', '.ci/run'])(
+const constructs = readdirSync(`${root}lib`).map((file) => file.replace(/\.ts$/, ''));
+
+describe.each(constructs)('lib/%s.ts', (name) => {
+  const text = readFileSync(`${root}lib/${name}.ts`, 'utf8');
+  const lines = text.split('\n');
+
+  test('opens with what it is, is one idea, and exports by name only', () => {
+    expect(text).toMatch(/^\/\/ [A-Z]/);
+    expect(lines.length).toBeLessThanOrEqual(400);
+    expect(lines.filter((line) => line.length > 100)).toEqual([]);
+    expect(text).not.toMatch(/export default/);
+  });
+
+  test('imports the CDK, its own folder, and of src only the schema', () => {
+    const packaged = name === 'bundle' ? /^node:(?:fs|path|url)$/ : /^(?:aws-cdk-lib|constructs)/;
+    for (const [, path = ''] of text.matchAll(/from '([^']+)'/g)) {
+      const allowed = /^\.\/[\w-]+\.ts$/.test(path) || path === '../src/schema.ts';
+      expect(allowed || packaged.test(path), path).toBe(true);
+      expect(path).not.toMatch(/^aws-cdk-lib\/.+\/lib/);
+    }
+  });
+
+  test('leaves the process and the place of the bundles to their doors', () => {
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    expect(code).not.toMatch(/\bprocess\.|\bconsole\./);
+    if (name !== 'bundle') expect(code).not.toMatch(/import\.meta|__dirname|node:/);
+  });
+
+  test('gives each optional prop its default', () => {
+    const undocumented = [
+      ...text.matchAll(/(\/\*\*(?:(?!\*\/)[\s\S])*\*\/)?\n {2}readonly (\w+)\?:/g),
+    ].flatMap(([, comment = '', prop = '']) => (comment.includes('@default') ? [] : [prop]));
+    expect(undocumented).toEqual([]);
+  });
+});
+
+test.each(['functions', 'lib', 'src', 'test', 'README.md', 'package.json', 'cdk.json', '.ci/run'])(
   '%s speaks of nothing outside the project',
   (path) => {
     const listed = path.includes('.')
