@@ -134,6 +134,21 @@ describe('what nobody answered', () => {
     expect(named()).toEqual([1]);
   });
 
+  test('also where that is not the slot that it began with, and this one is free again', async () => {
+    others(0);
+    const a = candidate('a', 0);
+    a.store.plan('acquire', {}, { lose: 'answer' }, { lose: 'answer' });
+    a.store.script = ({ kind, consistent }) =>
+      kind === 'read' && consistent === true ? { lose: 'answer' } : undefined;
+    a.run();
+    await clock.advance(SECOND / 2);
+    expect(named()).toEqual([0, 1]);
+    memory.poke(key(0), {});
+    await clock.advance(3 * SECOND);
+    expect(a.lease.slot).toBe(1);
+    expect(named()).toEqual([1]);
+  });
+
   test('and was never applied is tried there again', async () => {
     const a = candidate('a', 1);
     a.store.plan('acquire', { lose: 'request' }, { lose: 'request' });
