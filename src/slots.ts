@@ -192,8 +192,7 @@ async function tryIfFree(lock: Lock, termsAt: TermsAt): Promise<AcquireAnswer> {
   const seen = await lock.look();
   if (seen.kind === 'failed') return seen;
   const { record, decision } = seen;
-  // A clock that has not been checked is asked again by the attempt.
-  return decision.kind === 'take' || decision.because === 'clock unchecked'
+  return decision.kind === 'take'
     ? lock.tryAcquire(termsAt)
     : { kind: 'refused', record, waiting: decision, raced: false };
 }

@@ -239,6 +239,19 @@ describe('what nobody answered', () => {
   });
 });
 
+test('one that is told to stop while its acquisition is under way gives the slot back', async () => {
+  const a = candidate('a', 1);
+  a.store.plan('acquire', { answerMs: SECOND });
+  a.run();
+  await clock.advance(SECOND / 2);
+  expect(named()).toEqual([1]);
+  a.stop();
+  await clock.advance(SECOND);
+  expect(named()).toEqual([]);
+  expect(a.ended).toEqual({});
+  expect(a.log).toEqual([]);
+});
+
 describe('suspended', () => {
   test('on the name: who leads goes on, who waits waits, and resumes with it', async () => {
     const all = [0, 1].map((slot) => candidate(`c${slot}`, slot).run());
