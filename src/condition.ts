@@ -8,7 +8,6 @@ import type { AttributeName, KEY_ATTRIBUTE } from './schema.ts';
 export type Path =
   | typeof KEY_ATTRIBUTE
   | AttributeName
-  | typeof KEY_ATTRIBUTE
   | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
   | 'pass.at'
   | 'annotations.ready'
