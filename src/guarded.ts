@@ -251,11 +251,12 @@ class Transaction {
   }
 
   #cannotTell(cause: unknown): LeaseError {
+    const told = describeError(cause);
     return new LeaseError(
       'store-unavailable',
       this.#unresolved === undefined
-        ? `${this.#what} was not written: it met others, or throttling, each time (${describeError(cause)}).`
-        : `${this.#what}: nobody can tell whether it was written (${describeError(cause)}).`,
+        ? `${this.#what} was not written: it met others, or throttling, each time (${told}).`
+        : `${this.#what}: nobody can tell whether it was written (${told}).`,
       { cause },
     );
   }

@@ -19,9 +19,18 @@ export class GuardedStage extends Stage {
   }
 
   /** Runs `work` as a scheduled job, for the tick at `tickMs`. */
-  run<T>(work: (lease: ScheduledLease) => Promise<T>, tickMs = this.nowMs) {
+  run<T>(
+    work: (lease: ScheduledLease) => Promise<T>,
+    tickMs = this.nowMs,
+    options: { readonly leaseDurationSeconds?: number } = {},
+  ) {
     const handler = scheduledSingleton(
-      { ...this.options, name: 'job', tick: (event: { readonly at: number }) => event.at },
+      {
+        ...this.options,
+        ...options,
+        name: 'job',
+        tick: (event: { readonly at: number }) => event.at,
+      },
       (_event: { readonly at: number }, { lease }) => work(lease),
     );
     return handler({ at: tickMs }, this.context());
