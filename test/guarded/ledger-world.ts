@@ -90,8 +90,12 @@ export class LedgerWorld {
     this.#site = site;
     this.#way = way;
     this.random = randomOf(seed);
-    // The server's time is not that of this world.
-    site.proxy.inject({ fault: { kind: 'date-removed' }, times: Infinity });
+    this.hideServerTime();
+  }
+
+  /** It is not the time of this world. */
+  hideServerTime(): void {
+    this.#site.proxy.inject({ fault: { kind: 'date-removed' }, times: Infinity });
   }
 
   get nowMs(): number {
