@@ -21,6 +21,8 @@ import { outcome } from './stage.ts';
 let table: Table;
 let site: Site;
 let client: DynamoDBClient;
+/** A second tenure that a test has begun. */
+let again: Lease | undefined;
 beforeAll(async () => {
   table = await openTable('dynoxide');
 });
@@ -28,7 +30,9 @@ afterAll(() => table[Symbol.asyncDispose]());
 beforeEach(async () => {
   site = await Site.open(table, 'guarded');
   client = testClient(site.proxy.endpoint, { maxAttempts: 1 });
+  again = undefined;
   return async () => {
+    await again?.release();
     client.destroy();
     await site[Symbol.asyncDispose]();
   };
@@ -145,8 +149,8 @@ describe.each(WAYS)('with %s, a transaction', (way, send) => {
       'it expired, and this very process has taken it again (L5)',
       async () => {
         await site.expire();
-        const again = await acquire();
-        return () => again.release();
+        const { fencingToken } = (again = await acquire());
+        expect(fencingToken).toBe(2);
       },
     ],
   ])('does not commit once %s', async (_end, end) => {
