@@ -81,6 +81,10 @@ const PAUSE_MS = 50;
  * `store-unavailable`: nobody can tell whether it was written; or it was not, for it met others, or
  * throttling, at each attempt. The message says which.
  * `request-refused`, `access-denied`, `table-not-found`: nothing was written.
+ * `invalid-configuration`: nothing was sent.
+ *
+ * What cannot be sent at all (a value that the client does not know, no credentials) is thrown as
+ * it is.
  */
 export async function sendGuarded(
   client: TransactionClient,

@@ -142,6 +142,10 @@ describe.each(WAYS)('with %s, a transaction', (way, send) => {
 
   test.each<[string, (lease: Lease) => Promise<unknown>]>([
     ['another has taken the lease over', takeOver],
+    [
+      'it is held under the same name, with a later token',
+      async () => site.put({ ...(await site.record()), leaseTransitions: { N: '99' } }),
+    ],
     ['it was released', (lease) => lease.release()],
     ['it was evicted', () => site.evict()],
     ['its record was deleted', () => site.delete()],

@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { sendGuarded } from '../../src/guarded.ts';
 import type { ScheduledLease } from '../../src/scheduled-job.ts';
+import { scheduledSingleton } from '../../src/scheduled-singleton.ts';
 import { rejection } from '../handler/stage.ts';
 import { type Reply, ScriptedServer } from './scripted-client.ts';
 import { adding, addingNatively, GuardedStage, outcome } from './stage.ts';
@@ -92,6 +93,34 @@ describe('a completion', () => {
     );
     expect(stage.store.sent).toEqual(['acquire', 'release']);
   });
+});
+
+test('a run that catches up goes on only once its tick is in the record', async () => {
+  const tickMs = stage.nowMs;
+  const [before, missed] = [tickMs - 120_000, tickMs - 60_000];
+  stage.mark('job', { lastTick: { N: String(before) } });
+  // Twice the version moves on under a renewal, by late writes of its own.
+  let races = 2;
+  stage.store.before = (what) => {
+    if (what === 'renew' && races-- > 0) stage.completeTick(before);
+  };
+  const seen: unknown[] = [];
+  const handler = scheduledSingleton(
+    {
+      ...stage.options,
+      ...{ name: 'job', periodSeconds: 60, catchUp: 'each', tick: () => tickMs },
+    },
+    (_event: object, { lease }) => {
+      seen.push([lease.tick.time.getTime(), stage.item['lastTick']]);
+      return Promise.resolve();
+    },
+  );
+  await stage.until(handler({}, stage.context()));
+  expect(seen).toEqual([
+    [missed, { N: String(before) }],
+    [tickMs, { N: String(missed) }],
+  ]);
+  expect(stage.clock.timers).toBe(0);
 });
 
 describe('a tick that is done', () => {
