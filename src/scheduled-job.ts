@@ -7,7 +7,7 @@ import { consoleLogger, type Logger } from './environment.ts';
 import type { LambdaContext } from './invocation-options.ts';
 import { InvocationLeases, type EndingRun, type OpenInvocation } from './invocation.ts';
 import { backoffEnd, noteOf, type EndedRun, type JobTerms, type Outcome } from './job.ts';
-import { transactionTarget, type Lease } from './lease-handle.ts';
+import { COMPLETIONS, transactionTarget, type Lease } from './lease-handle.ts';
 import { isCalendarTime, isoTime } from './lease.ts';
 import { milliseconds } from './options.ts';
 import type { Skipped } from './refusal.ts';
@@ -117,6 +117,8 @@ export class JobRun {
   readonly #schedule: Schedule | undefined;
   readonly #world: World;
   #lastMs: number | undefined;
+  /** Of the present run. */
+  #completions = { count: 0 };
 
   constructor(
     open: OpenInvocation,
@@ -166,14 +168,19 @@ export class JobRun {
     };
     const completion = completeTick(lease.holderIdentity, lease.fencingToken, tickMs);
     const target = transactionTarget(lease);
+    const completions = (this.#completions = { count: 0 });
     // A lease of its own for each run: a handler may keep that of the last one.
     return Object.defineProperties({} as ScheduledLease, {
       ...Object.getOwnPropertyDescriptors(lease),
       tick: { value: tick, enumerable: true },
       completeTick: {
-        value: (format?: ItemFormat) => updateItem(target, completion, format),
+        value: (format?: ItemFormat) => {
+          completions.count += 1;
+          return updateItem(target, completion, format);
+        },
         enumerable: true,
       },
+      [COMPLETIONS]: { value: completions },
     });
   }
 
@@ -185,6 +192,7 @@ export class JobRun {
   async completed(): Promise<void> {
     const { lease, found } = this.#open;
     this.#doing.endMs = this.#world.nowMs();
+    this.#completions.count += 1;
     const { fencingToken } = lease;
     const ended = { ...times(this.#doing), fencingToken, found, outcome: 'succeeded' as const };
     const { tickMs, terms } = this.#doing;
