@@ -216,9 +216,10 @@ export function missedTicks(
     ticks.push(at);
     if (ticks.length > MOST_MISSED) ticks.shift();
     at = following;
-    if (step !== MOST_STEPS) continue;
+    const fromMs = step === MOST_STEPS ? schedule.skip(at, tickMs) : at;
+    if (fromMs === at) continue;
     ticks.length = 0;
-    at = schedule.next(schedule.skip(at, tickMs));
+    at = schedule.next(fromMs);
   }
   return ticks;
 }
