@@ -206,6 +206,8 @@ export class JobRun {
    */
   async completed(): Promise<void> {
     const { lease, found } = this.#open;
+    // What was told to stop may have returned before it was done.
+    lease.signal.throwIfAborted();
     const { tickMs, terms } = this.#doing;
     const nowMs = this.#world.nowMs();
     const ending = { startMs: nowMs, endMs: nowMs, fencingToken: lease.fencingToken, found };
