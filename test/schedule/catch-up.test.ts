@@ -135,6 +135,17 @@ describe('catchUp each', () => {
     expect(stage.lastTick).toBe(4);
   });
 
+  test('waits until a replay is recorded, also when other writes of its own come first', async () => {
+    let others = 3;
+    stage.store.before = (what) => {
+      if (what !== 'renew' || others-- <= 0) return;
+      const { version = 0 } = stage.record('job');
+      stage.mark('job', { version: { N: String(version + 1) } });
+    };
+    expect(await stage.until(atFour({ catchUp: 'once' }, () => stage.lastTick))).toBe(3);
+    expect(stage.lastTick).toBe(4);
+  });
+
   test('leaves what it has no time for, says so, and the next delivery finds it', async () => {
     const slow: Work = () => stage.clock.freeze(20_000);
     await atFour({ catchUp: 'each' }, slow);
