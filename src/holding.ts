@@ -137,18 +137,18 @@ export class Holding {
   }
 
   /**
-   * Writes `note` with a renewal, and waits for that. False when the lease was lost meanwhile: the
-   * note may have been written all the same.
+   * Writes `note` with a renewal, and waits for the record. Undefined when the lease was lost
+   * meanwhile: the note may have been written all the same.
    */
-  async write(note?: JobNote): Promise<boolean> {
+  async write(note?: JobNote): Promise<LeaseRecord | undefined> {
     for (let unanswered = 0; this.#isHeld(); unanswered++) {
       const answer = await this.#sendRenewal(note);
-      if (answer.kind === 'renewed' && shows(answer.record, note)) return true;
+      if (answer.kind === 'renewed' && shows(answer.record, note)) return answer.record;
       if (answer.kind === 'lost') break;
       await sleep(this.#options.clock, RETRY_FIRST_MS * 2 ** Math.min(unanswered, 5));
     }
     this.#isHeld();
-    return false;
+    return undefined;
   }
 
   /** The work has settled, but the tenure goes on: stops all timers, and releases nothing. */
