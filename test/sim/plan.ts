@@ -59,6 +59,8 @@ export interface Plan {
   readonly dateless: boolean;
   /** Whether belief is also looked at whenever something happens at the table. */
   readonly watchful: boolean;
+  /** How many records a page of a scan holds. */
+  readonly pageSize: number;
 }
 
 /** How many leases the plan's world has. */
@@ -86,7 +88,7 @@ export function planFor(seed: number): Plan {
     'lying dates',
     'wild',
   ] as const);
-  const scale = kind === 'storm' ? 1 : dice.pick([40, 120, 240, 480]);
+  const scale = kind === 'storm' ? 1 : dice.pick([40, 240, 480, 960]);
   const small = regime !== 'checked' && kind === 'storm' && dice.chance(0.15);
   const leaders = kind === 'storm' ? dice.whole(1, 3) : dice.whole(12, 40);
   const contenders = Array.from({ length: leaders }, (_, place) =>
@@ -96,7 +98,8 @@ export function planFor(seed: number): Plan {
     { length: kind === 'storm' ? dice.whole(0, 7) : dice.whole(8, 30) },
     (_, place) => drawWorker(dice, place, scale),
   );
-  const monitors = workers.length > 0 || dice.chance(0.5) ? drawMonitors(dice, kind) : [];
+  const watched = kind === 'storm' || (scale <= 240 && dice.chance(0.6));
+  const monitors = watched ? drawMonitors(dice, kind) : [];
   const durations = [
     ...contenders.map(({ timing }) => timing.leaseDurationSeconds),
     ...workers.map(({ durationSeconds }) => durationSeconds),
@@ -132,6 +135,7 @@ export function planFor(seed: number): Plan {
     clockLimitMs,
     dateless: regime === 'within tolerance' && dice.chance(0.15),
     watchful: dice.chance(0.4),
+    pageSize: kind === 'storm' ? 5 : 100,
   };
 }
 

@@ -57,9 +57,9 @@ class World {
       if (happening.kind === 'applied') watch.applied(happening);
     };
     const watch = new Watch(this.#time, record);
-    const table = (this.#table = new Table(this.#time, record));
+    const table = (this.#table = new Table(this.#time, record, plan.pageSize));
     table.onHolderChange = (lease) => watch.lookAll(lease, 'another holder');
-    if (plan.watchful) table.onChange = () => watch.lookEverywhere('a change');
+    if (plan.watchful) table.onChange = (lease) => watch.lookAll(lease, 'a change');
     const time = this.#time;
     this.#network = { time, table, weather: this.#weather, record, latestMs: 0 };
     this.#stage = {

@@ -28,14 +28,15 @@ const OWN_CALL = { signal: NEVER, attempt: () => () => undefined };
 export class Table {
   readonly #time: VirtualTime;
   readonly #record: (happening: Happening) => void;
-  readonly #memory = new MemoryStore({ pageSize: 5 });
+  readonly #memory: MemoryStore;
   readonly #past = new Map<string, Past[]>();
   /** Called when a record has changed hands, or lost its holder. */
   onHolderChange: (lease: string) => void = () => undefined;
   /** Called after each change. */
   onChange: (lease: string) => void = () => undefined;
 
-  constructor(time: VirtualTime, record: (happening: Happening) => void) {
+  constructor(time: VirtualTime, record: (happening: Happening) => void, pageSize: number) {
+    this.#memory = new MemoryStore({ pageSize });
     this.#time = time;
     this.#record = record;
   }
