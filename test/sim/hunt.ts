@@ -1,0 +1,22 @@
+// Runs short worlds until one breaks an oracle, and says which. Run by sim:mutants in a broken copy.
+
+import { planFor } from './plan.ts';
+import { simulate } from './simulate.ts';
+
+async function main(): Promise<void> {
+  const seeds = Number(process.argv[2] ?? 100);
+  Error.stackTraceLimit = 0;
+  for (let seed = 1; seed <= seeds; seed++) {
+    const plan = planFor(seed);
+    if (plan.kind === 'long') continue;
+    const [first] = (await simulate(plan)).violations;
+    if (first === undefined) continue;
+    console.log(`caught by "${first.oracle}", seed ${seed}`);
+    console.log(first.message);
+    return;
+  }
+  console.log('not caught');
+}
+
+await main();
+process.exit(0);
