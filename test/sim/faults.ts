@@ -120,23 +120,11 @@ function drawFault(dice: Dice, around: Surroundings): Omit<Fault, 'id'> {
 }
 
 function whomFor(dice: Dice, { kind }: Weather | Blow, around: Surroundings): string {
-  switch (kind) {
-    case 'outage':
-    case 'sink':
-      return 'all';
-    case 'operator':
-      return dice.pick(around.leaders);
-    case 'delete':
-    case 'nonsense':
-      return dice.pick(around.leases);
-    case 'crash':
-    case 'freeze':
-    case 'step':
-    case 'drift':
-      return dice.pick(around.hosts);
-    default:
-      return dice.chance(0.5) ? 'all' : dice.pick(around.hosts);
-  }
+  if (kind === 'outage' || kind === 'sink') return 'all';
+  if (kind === 'operator') return dice.pick(around.leaders);
+  if (kind === 'delete' || kind === 'nonsense') return dice.pick(around.leases);
+  const one = BLOWS.includes(kind) || dice.chance(0.5);
+  return one ? dice.pick(around.hosts) : 'all';
 }
 
 function drawWeather(dice: Dice, around: Surroundings): Weather {

@@ -41,6 +41,8 @@ export interface Applied {
   readonly sentAtMs: number;
   readonly before: Side;
   readonly after: Side;
+  /** Whether its condition names the version that was known, and the holder. */
+  readonly named: boolean;
   /** Of tampering: what was done. */
   readonly how?: string;
 }
@@ -170,7 +172,6 @@ export function ownerOf(holder: string): string {
 
 /** One number for a whole history: two runs of a seed have the same. */
 export function fingerprint(history: History): string {
-  let sum = 7n;
   const text = JSON.stringify(history);
   let low = 7;
   let high = 11;
@@ -179,6 +180,6 @@ export function fingerprint(history: History): string {
     low = Math.imul(low ^ code, 16_777_619) >>> 0;
     high = Math.imul(high + code, 2_654_435_761) >>> 0;
   }
-  sum = (BigInt(high) << 32n) | BigInt(low);
+  const sum = (BigInt(high) << 32n) | BigInt(low);
   return `${history.length} events, ${sum.toString(16)}`;
 }

@@ -38,6 +38,8 @@ export interface Process {
 /** What runs in a process. Resolves once it was told to stop and has cleaned up. */
 export type Main = (process: Process, stage: Stage) => Promise<void>;
 
+const THAWED_MS = [1, 100];
+
 export class Host {
   readonly name: string;
   readonly #stage: Stage;
@@ -83,6 +85,8 @@ export class Host {
     machine.onThaw = () => {
       this.#note('thaws');
       watch.lookAt(machine, 'thaw');
+      // And once what waited for it has had its turn: nothing of that revives what is over.
+      for (const laterMs of THAWED_MS) time.after(laterMs, () => watch.lookAt(machine, 'thawed'));
     };
     this.#machine = machine;
     this.#client = new Client(network, this.name, machine);

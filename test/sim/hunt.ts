@@ -9,9 +9,11 @@ async function main(): Promise<void> {
   for (let seed = 1; seed <= seeds; seed++) {
     const plan = planFor(seed);
     if (plan.kind === 'long') continue;
-    const [first] = (await simulate(plan)).violations;
+    const { violations } = await simulate(plan);
+    const [first] = violations;
     if (first === undefined) continue;
-    console.log(`caught by "${first.oracle}", seed ${seed}`);
+    const oracles = [...new Set(violations.map(({ oracle }) => oracle))];
+    console.log(`caught by "${oracles.join('", "')}", seed ${seed}`);
     console.log(first.message);
     return;
   }

@@ -5,53 +5,20 @@
 //   npm run sim:mutants -- renewal     those whose name contains this
 
 import { spawn } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { breed } from './breed.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const AT_ONCE = 2;
 /** Seeds that a mutant must be caught in. */
-const SEEDS = 300;
+const SEEDS = 200;
 
 interface Result {
   readonly mutant: Mutant;
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
-}
-
-/** A copy of the core and the simulation, broken. @throws when a pattern no longer matches. */
-function breed(mutant: Mutant, folder: string): void {
-  mkdirSync(join(folder, 'test'), { recursive: true });
-  cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true });
-  cpSync(join(ROOT, 'test/sim'), join(folder, 'test/sim'), { recursive: true });
-  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
-  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-  for (const { file, search, replace } of mutant.patches) {
-    const path = join(folder, file);
-    const source = readFileSync(path, 'utf8');
-    const places = source.split(search).length - 1;
-    if (places !== 1) {
-      throw new Error(
-        `The mutant "${mutant.name}" does not fit any more: its pattern occurs ${places} times in ` +
-          `${file}, and must once:\n${search}`,
-      );
-    }
-    writeFileSync(
-      path,
-      source.replace(search, () => replace),
-    );
-  }
 }
 
 function hunt(mutant: Mutant, folder: string): Promise<Result> {

@@ -150,6 +150,11 @@ export const MUTANTS: readonly Mutant[] = [
         search: "    if (leftMs > 0) return leftMs;\n    this.end('expired');",
         replace: '    if (leftMs > 0) return leftMs;',
       },
+      {
+        file: 'src/lock.ts',
+        search: '        Math.min(this.#options.requestTimeoutMs, leftMs),',
+        replace: '        this.#options.requestTimeoutMs,',
+      },
     ],
   },
   {

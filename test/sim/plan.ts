@@ -79,7 +79,7 @@ const SMALL_TOLERANCE = [6, 4, 0.8] as const;
 
 export function planFor(seed: number): Plan {
   const dice = new Dice(seed, 'plan');
-  const kind = dice.chance(0.2) ? 'long' : 'storm';
+  const kind = dice.chance(0.12) ? 'long' : 'storm';
   const regime = dice.pick([
     'within tolerance',
     'within tolerance',
@@ -88,7 +88,7 @@ export function planFor(seed: number): Plan {
     'lying dates',
     'wild',
   ] as const);
-  const scale = kind === 'storm' ? 1 : dice.pick([40, 240, 480, 960]);
+  const scale = kind === 'storm' ? 1 : dice.pick([40, 480, 960, 960]);
   const small = regime !== 'checked' && kind === 'storm' && dice.chance(0.15);
   const leaders = kind === 'storm' ? dice.whole(1, 3) : dice.whole(12, 40);
   const contenders = Array.from({ length: leaders }, (_, place) =>

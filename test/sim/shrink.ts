@@ -8,12 +8,14 @@ import { simulate, type Outcome } from './simulate.ts';
 /** Each is a whole run. */
 const MOST_RUNS = 120;
 
-export async function shrink(plan: Plan, oracle: string): Promise<Outcome> {
-  let best = await simulate(plan);
+export type Run = (plan: Plan) => Promise<Outcome>;
+
+export async function shrink(plan: Plan, oracle: string, run: Run = simulate): Promise<Outcome> {
+  let best = await run(plan);
   let runs = 1;
   const stillBroken = async (faults: readonly Fault[]) => {
     runs += 1;
-    const outcome = await simulate({ ...plan, faults });
+    const outcome = await run({ ...plan, faults });
     if (!outcome.violations.some((violation) => violation.oracle === oracle)) return false;
     best = outcome;
     return true;

@@ -54,7 +54,10 @@ export class Table {
   async write(lease: string, write: Write, sender: Sender): Promise<WriteAnswer> {
     const before = this.peek(lease);
     const answer = await this.#memory.write(lease, write, OWN_CALL);
-    if (answer.kind === 'applied') this.#changed(lease, operationOf(write), before, sender);
+    if (answer.kind === 'applied') {
+      const named = names(write.condition, 'version') && names(write.condition, 'holderIdentity');
+      this.#changed(lease, operationOf(write), before, { ...sender, named });
+    }
     return answer;
   }
 
@@ -62,7 +65,10 @@ export class Table {
     const before = this.peek(lease);
     const answer = await this.#memory.remove(lease, condition, OWN_CALL);
     const operation = 'all' in condition && condition.all.length > 2 ? 'collect' : 'remove';
-    if (answer.kind === 'applied') this.#changed(lease, operation, before, sender);
+    if (answer.kind === 'applied') {
+      const named = names(condition, 'version') && names(condition, 'holderIdentity');
+      this.#changed(lease, operation, before, { ...sender, named });
+    }
     return answer;
   }
 
@@ -81,7 +87,7 @@ export class Table {
     if (before === undefined) return;
     const after = change(before);
     this.#memory.poke(lease, after);
-    const sender = { by: 'table', sentAtMs: this.#time.nowMs };
+    const sender = { by: 'table', sentAtMs: this.#time.nowMs, named: true };
     this.#changed(lease, after === undefined ? 'delete' : 'tamper', before, sender, how);
   }
 
@@ -89,7 +95,7 @@ export class Table {
     lease: string,
     operation: Operation,
     before: Item | undefined,
-    sender: Sender,
+    sender: Sender & { readonly named: boolean },
     how?: string,
   ): void {
     const after = this.peek(lease);
@@ -110,6 +116,12 @@ export class Table {
     if (sides.before.holder !== sides.after.holder) this.onHolderChange(lease);
     this.onChange(lease);
   }
+}
+
+/** Whether nothing passes that does not have this very value. */
+function names(condition: Condition, attribute: string): boolean {
+  if ('equals' in condition) return condition.equals[0] === attribute;
+  return 'all' in condition && condition.all.some((part) => names(part, attribute));
 }
 
 export function operationOf({ set, remove }: Write): Operation {

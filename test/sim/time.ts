@@ -54,7 +54,7 @@ export class VirtualTime {
           next();
           queueMicrotask(later);
         } catch (error) {
-          reject(error as Error);
+          reject(error instanceof Error ? error : new Error(String(error)));
         }
       };
       setImmediate(step);

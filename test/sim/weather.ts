@@ -3,7 +3,7 @@
 
 import type { LeaseErrorCode } from '../../src/errors.ts';
 import { hashed } from './dice.ts';
-import type { Fault, Weather } from './faults.ts';
+import { isWeather, type Fault, type Weather } from './faults.ts';
 
 /** What becomes of one call. */
 export interface Luck {
@@ -93,6 +93,7 @@ export class WeatherStation {
 
   #strike(luck: Luck, fault: Fault, { host, place, writes }: CallToJudge): void {
     const { what } = fault;
+    if (!isWeather(what) || what.kind === 'sink') return;
     const part = (n: number) => this.#draw(fault, host, place, n);
     switch (what.kind) {
       case 'slow':
@@ -132,8 +133,6 @@ export class WeatherStation {
         break;
       case 'date':
         luck.dateMs = what.byMs;
-        break;
-      default:
         break;
     }
   }

@@ -23,7 +23,7 @@ export function invocationsMain({ leaseName, timing, trustClocks }: ContenderPla
     const toleranceMs = toleranceOf(timing) * 1_000;
     const way = dice.pick(['cover', 'cover', 'renewed', 'sticky'] as const);
     const freezes = dice.chance(0.6);
-    const handler = withLease<number, void, Context>(
+    const handler = withLease<number, undefined, Context>(
       {
         name: leaseName,
         store: client,
@@ -50,6 +50,7 @@ export function invocationsMain({ leaseName, timing, trustClocks }: ContenderPla
         if (!stage.calm && dice.chance(0.1)) await lease.release();
         await machine.wait(forMs / 2);
         if (!stage.calm && dice.chance(0.1)) throw new WorkFailed('The handler failed.');
+        return undefined;
       },
     );
     while (!stopping.aborted) {

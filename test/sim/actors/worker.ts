@@ -25,11 +25,11 @@ export function workerMain(plan: WorkerPlan): Main {
       plan.kind === 'heartbeat'
         ? new Heartbeat({ ...options, replace: dice.chance(0.5) })
         : new Identity(options);
-    const over = () => publisher.health().state === 'replaced';
+    const over = () => stopping.aborted || publisher.health().state === 'replaced';
     while (!stopping.aborted) {
       try {
         await publisher.start();
-        while (!stopping.aborted && !over()) {
+        while (!over()) {
           await sleep(machine, durationMs * dice.between(0.2, 3), stopping);
           if (!stage.calm && dice.chance(0.2)) void publisher.setReady(dice.chance(0.5), 'busy');
           else if (stage.calm) void publisher.setReady(true);

@@ -116,6 +116,15 @@ export const ownDepartures: Oracle = {
     }),
 };
 
+export const namedWrites: Oracle = {
+  holds: 'a holder changes its record only at the version it knows, under its own name (L1)',
+  check: (history) =>
+    applied(history).flatMap((it): Found[] => {
+      if (!['renew', 'release', 'remove'].includes(it.operation) || it.named) return [];
+      return [at(it, `${it.by}: ${it.operation} of ${it.lease} would have hit any version.`)];
+    }),
+};
+
 export const forwardOnly: Oracle = {
   holds: 'within one tenure renewTime never goes back; versions rise at every write of a holder',
   check: (history) =>
