@@ -77,28 +77,32 @@ const PROPORTIONS = [
 /** Too little to be proved by a `Date` of whole seconds. */
 const SMALL_TOLERANCE = [6, 4, 0.8] as const;
 
+/** Each eighth world is a long one. */
+const LONG_EACH = 8;
+
 export function planFor(seed: number): Plan {
   const dice = new Dice(seed, 'plan');
-  const kind = dice.chance(0.12) ? 'long' : 'storm';
+  const kind = seed % LONG_EACH === 0 ? 'long' : 'storm';
   const regime = dice.pick([
     'within tolerance',
     'within tolerance',
     'checked',
     'checked',
     'lying dates',
-    'wild',
+    // Only in storms: their lease-hours would be easily earned.
+    kind === 'storm' ? 'wild' : 'checked',
   ] as const);
-  const scale = kind === 'storm' ? 1 : dice.pick([40, 480, 960, 960]);
+  const scale = kind === 'storm' ? 1 : dice.pick([120, 480, 960, 960]);
   const small = regime !== 'checked' && kind === 'storm' && dice.chance(0.15);
-  const leaders = kind === 'storm' ? dice.whole(1, 3) : dice.whole(12, 40);
+  const leaders = kind === 'storm' ? dice.whole(1, 3) : dice.whole(8, 24);
   const contenders = Array.from({ length: leaders }, (_, place) =>
     drawContenders(dice, `l${place}`, kind, scale, small),
   ).flat();
   const workers = Array.from(
-    { length: kind === 'storm' ? dice.whole(0, 7) : dice.whole(8, 30) },
+    { length: kind === 'storm' ? dice.whole(0, 7) : dice.whole(5, 16) },
     (_, place) => drawWorker(dice, place, scale),
   );
-  const watched = kind === 'storm' || (scale <= 240 && dice.chance(0.6));
+  const watched = kind === 'storm' || (scale <= 120 && dice.chance(0.6));
   const monitors = watched ? drawMonitors(dice, kind) : [];
   const durations = [
     ...contenders.map(({ timing }) => timing.leaseDurationSeconds),
