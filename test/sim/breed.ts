@@ -3,7 +3,7 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Mutant } from './mutants.ts';
+import type { Mutant } from './mutants/index.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

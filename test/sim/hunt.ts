@@ -1,4 +1,4 @@
-// Runs short worlds until one breaks an oracle, and says which. Run by sim:mutants in a broken copy.
+// Runs short worlds until one breaks an oracle, and says which: in the broken copy of a mutant.
 
 import { planFor } from './plan.ts';
 import { simulate } from './simulate.ts';

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { breed } from './breed.ts';
-import { MUTANTS, type Mutant } from './mutants.ts';
+import { MUTANTS, type Mutant } from './mutants/index.ts';
 
 const AT_ONCE = 2;
 /** Seeds that a mutant must be caught in. */

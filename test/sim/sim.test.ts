@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { patched } from './breed.ts';
 import { fingerprint, type Happening } from './history.ts';
-import { MUTANTS } from './mutants.ts';
+import { MUTANTS } from './mutants/index.ts';
 import { ORACLES } from './oracles/index.ts';
 import { planFor, type Plan } from './plan.ts';
 import { shrink, type Run } from './shrink.ts';

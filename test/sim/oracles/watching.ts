@@ -28,8 +28,8 @@ export const aliveStays: Oracle = {
       found.push({
         atMs: it.atMs,
         message:
-          `${it.before.holder ?? 'nobody'} was evicted from ${it.lease}, ${Math.round(silentMs)} ms ` +
-          `after it was written; the toleration is ${patienceMs} ms.`,
+          `${it.before.holder ?? 'nobody'} was evicted from ${it.lease}, ` +
+          `${Math.round(silentMs)} ms after it was written; the toleration is ${patienceMs} ms.`,
       });
     }
     return found;

@@ -1,19 +1,8 @@
-// Deliberately broken variants of the core, each by a search and a replacement in its source. What
-// the simulation is worth is told by whether it catches them.
+// Mutants of time and belief: who holds, for how long, by which clock, and what it is told.
 
-export interface Mutant {
-  readonly name: string;
-  readonly patches: readonly Patch[];
-}
+import type { Mutant } from './mutant.ts';
 
-export interface Patch {
-  /** From the root of the repository. */
-  readonly file: string;
-  readonly search: string;
-  readonly replace: string;
-}
-
-export const MUTANTS: readonly Mutant[] = [
+export const BELIEF_MUTANTS: readonly Mutant[] = [
   {
     name: 'belief counts from the arrival of the answer',
     patches: [
@@ -75,69 +64,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a release ends belief only when it is answered',
-    patches: [
-      {
-        file: 'src/lock.ts',
-        search: `    tenure.end(reason);
-    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs);`,
-        replace: `    const gone = await this.#depart(
-      'vacate', tenure.holderIdentity, tenure.version, withinMs,
-    );
-    tenure.end(reason);
-    return gone;`,
-      },
-    ],
-  },
-  {
-    name: 'release without a condition',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: `    condition: heldAt(holderIdentity, version),
-    set: { version: { N: String(version + 1) } },`,
-        replace: `    condition: { not: { absent: 'holderIdentity' } },
-    set: { version: { incrementFrom: version } },`,
-      },
-    ],
-  },
-  {
-    name: 'undo and release by holder alone',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: `    condition: heldAt(holderIdentity, version),
-    set: { version: { N: String(version + 1) } },`,
-        replace: `    condition: { equals: ['holderIdentity', { S: holderIdentity }] },
-    set: { version: { incrementFrom: version } },`,
-      },
-    ],
-  },
-  {
-    name: 'renewal without a condition',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: `    condition: heldAt(claim.holderIdentity, version),
-    set: { ...claimed(claim), version: { N: String(version + 1) } },`,
-        replace: `    condition: { not: { absent: 'version' } },
-    set: { ...claimed(claim), version: { incrementFrom: version } },`,
-      },
-    ],
-  },
-  {
-    name: 'renewal by holder, without version',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: `    condition: heldAt(claim.holderIdentity, version),
-    set: { ...claimed(claim), version: { N: String(version + 1) } },`,
-        replace: `    condition: { equals: ['holderIdentity', { S: claim.holderIdentity }] },
-    set: { ...claimed(claim), version: { incrementFrom: version } },`,
-      },
-    ],
-  },
-  {
     name: 'a late success revives a tenure',
     patches: [
       {
@@ -190,16 +116,6 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'src/tenure.ts',
         search: '    return this.#sent.find(({ stampMs }) => stampMs === renewTimeMs);',
         replace: '    return Number.isNaN(renewTimeMs) ? undefined : this.#sent.at(-1);',
-      },
-    ],
-  },
-  {
-    name: 'a used identity is recognised as its own',
-    patches: [
-      {
-        file: 'src/lock.ts',
-        search: '    const identity = this.#options.newIdentity();',
-        replace: '    const identity = this.#identities.at(-1) ?? this.#options.newIdentity();',
       },
     ],
   },
@@ -265,17 +181,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'an acquisition counts though its clock is not proved',
-    patches: [
-      {
-        file: 'src/lock.ts',
-        search:
-          "      if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {",
-        replace: '      if (wrote !== undefined) {',
-      },
-    ],
-  },
-  {
     name: 'a wrong clock is corrected, not refused',
     patches: [
       {
@@ -304,52 +209,6 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'src/clock-check.ts',
         search: '    return this.#timeline.look().driftMs - since.driftMs > limitMs / 8;',
         replace: '    return this.#timeline.look().driftMs - since.driftMs > limitMs * 1e9;',
-      },
-    ],
-  },
-  {
-    name: 'an acquisition has no new token',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: '      leaseTransitions: { incrementFrom: claim.knownTransitions },',
-        replace: '      leaseTransitions: { N: String(Math.max(1, claim.knownTransitions)) },',
-      },
-    ],
-  },
-  {
-    name: 'a guarded write without its condition',
-    patches: [
-      {
-        file: 'test/sim/resource.ts',
-        search: "        { equals: ['holderIdentity', { S: lease.holderIdentity }] },\n",
-        replace: '',
-      },
-      {
-        file: 'test/sim/resource.ts',
-        search: "{ equals: ['leaseTransitions', { N: String(lease.fencingToken) }] },",
-        replace: "{ not: { absent: 'leaseTransitions' } },",
-      },
-    ],
-  },
-  {
-    name: 'a fenced write without its condition',
-    patches: [
-      {
-        file: 'test/sim/resource.ts',
-        search: 'known === undefined || known <= lease.fencingToken',
-        replace: 'known !== lease.fencingToken + 1e9',
-      },
-    ],
-  },
-  {
-    name: 'an acquisition without its condition',
-    patches: [
-      {
-        file: 'src/writes.ts',
-        search: '    condition: { all: [mayTake(takeable, claim.nowMs), gate(claim)] },',
-        replace:
-          '    condition: { all: [gate(claim), { any: [mayTake(takeable, claim.nowMs), gate(claim)] }] },',
       },
     ],
   },
@@ -402,22 +261,6 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a contender leaves without its undo',
-    patches: [
-      {
-        file: 'src/lock.ts',
-        search: '    if (candidacy?.unresolved !== true) return;',
-        replace: '    if (candidacy !== undefined || candidacy === undefined) return;',
-      },
-      {
-        file: 'src/lock.ts',
-        search:
-          "    await this.#depart('vacate', candidacy.holderIdentity, record.version);\n    return { kind: 'failed', error };",
-        replace: "    void record;\n    return { kind: 'failed', error };",
-      },
-    ],
-  },
-  {
     name: 'the bound of a call leaves its timer behind',
     patches: [
       {
@@ -435,71 +278,6 @@ export const MUTANTS: readonly Mutant[] = [
         search:
           '      if (isPermanent(seen.error)) return;\n      waiting = undefined;\n      continue;',
         replace: '      await sleep(clock, Infinity, signal);\n      return;',
-      },
-    ],
-  },
-  {
-    name: 'eviction by stamps, not by observation',
-    patches: [
-      {
-        file: 'src/verdict.ts',
-        search: "  if (verdict.status === 'NotReady' && !unready && unchanged) {",
-        replace: "  if (verdict.status === 'NotReady' && !unready) {",
-      },
-    ],
-  },
-  {
-    name: 'eviction without the version that was judged',
-    patches: [
-      {
-        file: 'src/monitor-writes.ts',
-        search: '    condition: { all: [unchanged(judged), verdictAsRead(judged)] },',
-        replace: '    condition: verdictAsRead(judged),',
-      },
-    ],
-  },
-  {
-    name: "toleration only, though the record's duration is longer",
-    patches: [
-      {
-        file: 'src/verdict.ts',
-        search: 'Math.max(at.tolerationMs, durationOf(record)) + at.extraTolerationMs',
-        replace: '0.5 * Math.min(at.tolerationMs, durationOf(record)) + at.extraTolerationMs',
-      },
-    ],
-  },
-  {
-    name: 'an unpublished event is overwritten',
-    patches: [
-      {
-        file: 'src/verdict.ts',
-        search:
-          "  if (stored?.event !== undefined) return { kind: 'publish', event: stored.event };",
-        replace: `  if (stored?.event !== undefined && stored.status !== 'NotReady') {
-    return { kind: 'publish', event: stored.event };
-  }`,
-      },
-    ],
-  },
-  {
-    name: 'an event is cleared though nobody accepted it',
-    patches: [
-      {
-        file: 'src/lifecycle-monitor.ts',
-        search: '      return accepted === true;',
-        replace: '      return accepted !== undefined;',
-      },
-    ],
-  },
-  {
-    name: 'what is silent in the dark is held against nobody, ever',
-    patches: [
-      {
-        file: 'src/pass-memory.ts',
-        search:
-          '  const seeing = !blind && absentMs <= LONGEST_ABSENCE_MS && absentMs >= -CLOCK_DIFFERENCE_MS;',
-        replace:
-          '  const seeing = !blind && absentMs <= 5_000 && absentMs >= -CLOCK_DIFFERENCE_MS;\n  void LONGEST_ABSENCE_MS;',
       },
     ],
   },
