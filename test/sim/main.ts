@@ -11,6 +11,7 @@ import { fingerprint } from './history.ts';
 import { leasesOf, planFor, type Plan } from './plan.ts';
 import { shrink } from './shrink.ts';
 import { simulate, type Outcome } from './simulate.ts';
+import { Totals } from './totals.ts';
 import { USUAL_SEEDS } from './usual.ts';
 
 function option(name: string): number | undefined {
@@ -65,6 +66,7 @@ async function range(from: number, goOn: (seed: number) => boolean): Promise<num
   // Most errors here are expected outcomes; their stacks would cost more than all the rest.
   Error.stackTraceLimit = 0;
   const started = performance.now();
+  const totals = new Totals();
   let leaseHours = 0;
   let broken = 0;
   let seed = from;
@@ -73,10 +75,12 @@ async function range(from: number, goOn: (seed: number) => boolean): Promise<num
     console.log(describePlan(plan));
     const outcome = await simulate(plan);
     leaseHours += outcome.leaseHours;
+    totals.add(outcome.history);
     if (outcome.violations.length === 0) continue;
     broken += 1;
     await report(outcome);
   }
+  console.log(totals.toString());
   const seconds = (performance.now() - started) / 1_000;
   console.log(
     `${seed - from} seeds, ${Math.floor(leaseHours)} virtual lease-hours (leases x hours) in ` +

@@ -105,7 +105,8 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/tenure.ts',
         search: `    return this.#sent.find(({ stampMs }) => stampMs === renewTimeMs);`,
-        replace: `    return this.#sent.find(({ stampMs }) => stampMs === renewTimeMs) ?? this.#sent.at(-1);`,
+        replace: `    const exact = this.#sent.find(({ stampMs }) => stampMs === renewTimeMs);
+    return exact ?? this.#sent.at(-1);`,
       },
     ],
   },
@@ -148,8 +149,9 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/decide.ts',
-        search: `    record.leaseDurationMs ?? Math.max(judge.leaseDurationMs, UNREADABLE_DURATION_MS);`,
-        replace: `    judge.leaseDurationMs + 0 * UNREADABLE_DURATION_MS;`,
+        search:
+          'record.leaseDurationMs ?? Math.max(judge.leaseDurationMs, UNREADABLE_DURATION_MS);',
+        replace: 'judge.leaseDurationMs + 0 * UNREADABLE_DURATION_MS;',
       },
     ],
   },
@@ -168,15 +170,13 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/decide.ts',
-        search:
-          "    judge.trustClocks && (judge.clock.kind === 'checked' || judge.clock.kind === 'unverifiable');",
-        replace: '    judge.trustClocks;',
+        search: " && (judge.clock.kind === 'checked' || judge.clock.kind === 'unverifiable');",
+        replace: ';',
       },
       {
         file: 'src/lock.ts',
-        search:
-          "    const counts = this.#options.trustClocks && (kind === 'checked' || kind === 'unverifiable');",
-        replace: "    const counts = this.#options.trustClocks && kind !== 'wrong';",
+        search: "this.#options.trustClocks && (kind === 'checked' || kind === 'unverifiable')",
+        replace: "this.#options.trustClocks && kind !== 'wrong'",
       },
     ],
   },
@@ -192,13 +192,6 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
         file: 'src/clock-check.ts',
         search: '    return { kind: valid ? ',
         replace: '    return { kind: sample !== undefined ? ',
-      },
-      {
-        file: 'src/tenure.ts',
-        search:
-          'const attempt = { ...termsAt(base), base, stampMs, nowMs: Math.floor(base.wallMs) };',
-        replace:
-          'const attempt = { ...termsAt(base), base, stampMs, nowMs: Math.floor(base.wallMs) + 0 };',
       },
     ],
   },
@@ -243,10 +236,8 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/holding.ts',
-        search:
-          "if (drainMs !== Infinity) this.#setTimer('bound', drainMs, () => this.#on('boundPassed'));",
-        replace:
-          "if (drainMs < 0) this.#setTimer('bound', drainMs, () => this.#on('boundPassed'));",
+        search: "if (drainMs !== Infinity) this.#setTimer('bound', drainMs, ()",
+        replace: "if (drainMs < 0) this.#setTimer('bound', drainMs, ()",
       },
     ],
   },

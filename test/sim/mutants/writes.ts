@@ -81,9 +81,8 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/lock.ts',
-        search:
-          "      if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {",
-        replace: '      if (wrote !== undefined) {',
+        search: " && (clock?.kind === 'checked' || clock?.kind === 'unverifiable'))",
+        replace: ')',
       },
     ],
   },
@@ -127,9 +126,8 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/writes.ts',
-        search: '    condition: { all: [mayTake(takeable, claim.nowMs), gate(claim)] },',
-        replace:
-          '    condition: { all: [gate(claim), { any: [mayTake(takeable, claim.nowMs), gate(claim)] }] },',
+        search: 'condition: { all: [mayTake(takeable, claim.nowMs), gate(claim)] },',
+        replace: 'condition: { any: [mayTake(takeable, claim.nowMs), gate(claim)] },',
       },
     ],
   },
@@ -143,9 +141,8 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'src/lock.ts',
-        search:
-          "    await this.#depart('vacate', candidacy.holderIdentity, record.version);\n    return { kind: 'failed', error };",
-        replace: "    void record;\n    return { kind: 'failed', error };",
+        search: "await this.#depart('vacate', candidacy.holderIdentity, record.version);",
+        replace: 'void record;',
       },
     ],
   },
