@@ -29,7 +29,8 @@ if (tableName === undefined) {
 // Each change of a lease's condition is a line; those are of level INFO.
 process.env['LEASE_LOG_LEVEL'] ??= 'INFO';
 
-const passIntervalMs = (secondsFrom('PASS_INTERVAL_SECONDS') ?? 10) * 1_000;
+/** At most a minute: after two without a pass the monitor counts as blind, and freezes verdicts. */
+const passIntervalMs = (secondsFrom('PASS_INTERVAL_SECONDS', 60) ?? 10) * 1_000;
 /** From the invocation's start, not from its turn: waiting must not push the next one back. */
 const runMs = (secondsFrom('RUN_SECONDS') ?? 60) * 1_000;
 const graceSeconds = secondsFrom('GRACE_SECONDS');
@@ -106,10 +107,11 @@ function textFrom(name: string): string | undefined {
   return text === '' ? undefined : text;
 }
 
-function secondsFrom(name: string): number | undefined {
+function secondsFrom(name: string, most = Infinity): number | undefined {
   const text = textFrom(name);
   if (text === undefined) return undefined;
   const seconds = Number(text);
-  if (Number.isFinite(seconds) && seconds > 0) return seconds;
-  throw new Error(`${name} is "${text}"; it must be a number of seconds above 0.`);
+  if (Number.isFinite(seconds) && seconds > 0 && seconds <= most) return seconds;
+  const limit = most === Infinity ? '' : ` and at most ${most}`;
+  throw new Error(`${name} is "${text}"; it must be a number of seconds above 0${limit}.`);
 }

@@ -2,11 +2,12 @@
 // the same language; DynamoDB evaluates it there, holds() evaluates it here.
 
 import { asNumber, type Item, type Value } from './lease.ts';
-import type { AttributeName } from './schema.ts';
+import type { AttributeName, KEY_ATTRIBUTE } from './schema.ts';
 
 /** An attribute, or an entry of a map: a part of the monitor's verdict, what a holder says. */
 export type Path =
   | AttributeName
+  | typeof KEY_ATTRIBUTE
   | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
   | 'pass.at'
   | 'annotations.ready'

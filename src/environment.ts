@@ -10,6 +10,20 @@ export interface Logger {
   error(message: string, details?: object): void;
 }
 
+/** A logger that fails must not keep a lease from being renewed or released. */
+export function unfailing(logger: Logger): Logger {
+  const at = (level: keyof Logger) => (message: string, details?: object) => {
+    try {
+      // Some loggers are asynchronous, whatever their type says.
+      const write: (message: string, details?: object) => unknown = logger[level].bind(logger);
+      Promise.resolve(write(message, details)).catch(() => undefined);
+    } catch {
+      // There is nobody left to tell.
+    }
+  };
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+}
+
 /** What this process knows of where it runs. Read anew at each call: tests set variables late. */
 export interface Environment {
   readonly tableName: string | undefined;

@@ -2,7 +2,7 @@
 // each entry's own answer counts.
 
 import { EventBridgeClient, PutEventsCommand } from '@aws-sdk/client-eventbridge';
-import { consoleLogger, type Logger } from './environment.ts';
+import { consoleLogger, unfailing, type Logger } from './environment.ts';
 import { describeError } from './errors.ts';
 import { EVENT_SOURCE, type EventSink, type LeaseEvent } from './events.ts';
 
@@ -25,7 +25,7 @@ export class EventBridgeSink implements EventSink {
 
   constructor(options: EventBridgeSinkOptions = {}) {
     this.#options = options;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = unfailing(options.logger ?? consoleLogger);
     this.#client =
       options.client ??
       new EventBridgeClient({

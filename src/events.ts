@@ -1,6 +1,7 @@
 // What the lifecycle monitor tells the world. An event is recorded in its lease's item before it
 // is published and cleared after: it arrives at least once, with the same id each time.
 
+import { clip, mapBytes } from './holder.ts';
 import { splitLeaseKey, type LeaseRecord } from './lease.ts';
 import { eventId, type EventType, type PendingEvent, type Verdict } from './stored-verdict.ts';
 
@@ -43,6 +44,12 @@ export interface EventSink {
 }
 
 /**
+ * Far more than this library writes, and so little that no record of another client, escaped as
+ * JSON, makes an event that EventBridge does not take: it would be published again for ever.
+ */
+const LARGEST = { text: 1_024, texts: 8_192 } as const;
+
+/**
  * The record may have changed hands since: where the holder's logs are is told of its own only.
  */
 export function makeEvent(record: LeaseRecord, verdict: Verdict, event: PendingEvent): LeaseEvent {
@@ -55,15 +62,32 @@ export function makeEvent(record: LeaseRecord, verdict: Verdict, event: PendingE
       data: {
         lease: record.lease,
         ...splitLeaseKey(record.lease),
-        kind: record.kind,
-        holderIdentity: event.holderIdentity,
+        kind: short(record.kind),
+        holderIdentity: short(event.holderIdentity),
         fencingToken: event.token,
         status: verdict.status,
-        reason: verdict.reason,
-        renewTime: itsOwn ? record.renewTime : undefined,
-        annotations: itsOwn ? record.annotations : {},
-        labels: record.labels,
+        reason: short(verdict.reason),
+        renewTime: itsOwn ? short(record.renewTime) : undefined,
+        annotations: itsOwn ? few(record.annotations) : {},
+        labels: few(record.labels),
       },
     },
   };
+}
+
+function short(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : clip(text, LARGEST.text);
+}
+
+/** As many entries as there is room for. */
+function few(texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  let left = LARGEST.texts;
+  return Object.fromEntries(
+    Object.entries(texts).filter(([name, value]) => {
+      const size = mapBytes({ [name]: value });
+      if (size <= left) left -= size;
+      else return false;
+      return true;
+    }),
+  );
 }

@@ -4,9 +4,9 @@
 // A heartbeat excludes nobody from any work. It says that its holder is alive, whether it is ready,
 // and how much silence of it is nothing unusual: idle is not dead.
 
-import { consoleLogger, readEnvironment, type Environment } from './environment.ts';
+import { consoleLogger, readEnvironment, unfailing, type Environment } from './environment.ts';
 import { InvocationPulse, type BeatContext } from './invocation-pulse.ts';
-import { checkFlag, invalid, milliseconds, seconds, show } from './options.ts';
+import { checkFlag, invalid, seconds, show } from './options.ts';
 import { checkPulseOptions, Pulse, pulseTiming, type PulseOptions } from './pulse.ts';
 import { Publisher } from './publisher.ts';
 
@@ -39,8 +39,6 @@ export interface HeartbeatOptions extends FunctionHeartbeatOptions {
 }
 
 const DEFAULT_DURATION_SECONDS = 40;
-/** How long the record is kept for a monitor whose patience is not known. */
-const MONITORS_PATIENCE_SECONDS = 40 + 300;
 
 const FUNCTION_OPTIONS = ['graceSeconds', 'tolerationSeconds'];
 
@@ -89,7 +87,7 @@ export function functionPulse(
   const given = Object.freeze({ ...options });
   pulseTiming(given, DEFAULT_DURATION_SECONDS);
   patienceOf(given);
-  const logger = given.logger ?? consoleLogger;
+  const logger = unfailing(given.logger ?? consoleLogger);
   if (given.graceSeconds === undefined) {
     logger.info('A function that is not invoked for a while looks dead without graceSeconds.', {
       name: given.name,
@@ -117,11 +115,8 @@ export function beside<TEvent, TResult, TContext extends BeatContext>(
 
 function pulseMaker(options: FunctionHeartbeatOptions, environment: Environment): () => Pulse {
   const timing = pulseTiming(options, DEFAULT_DURATION_SECONDS);
-  const { graceSeconds, tolerationSeconds } = patienceOf(options);
-  const annotations = Object.entries({ graceSeconds, tolerationSeconds }).flatMap(
-    ([name, value]) => (value === undefined ? [] : [[name, String(value)] as const]),
-  );
-  const patience = (graceSeconds ?? 0) + (tolerationSeconds ?? 0);
+  const patience = patienceOf(options);
+  const annotations = Object.entries(patience).map(([name, value]) => [name, String(value)]);
   return () =>
     new Pulse({
       kind: 'heartbeat',
@@ -130,8 +125,8 @@ function pulseMaker(options: FunctionHeartbeatOptions, environment: Environment)
       timing,
       environment,
       labels: options.labels ?? {},
-      annotations: Object.fromEntries(annotations),
-      patienceMs: milliseconds(Math.max(patience, MONITORS_PATIENCE_SECONDS)),
+      annotations: Object.fromEntries(annotations) as Record<string, string>,
+      patience,
     });
 }
 

@@ -84,11 +84,16 @@ export function byteLength(text: string): number {
 
 /** The beginning of `text` that fits into `bytes`, cut between characters. */
 export function clip(text: string, bytes: number): string {
-  return clipped(Array.from(text), bytes).join('');
+  // A character takes a byte at least; half of one at the end does not fit.
+  return clipped(Array.from(text.slice(0, bytes)), bytes).join('');
 }
 
-function clipFront(text: string, bytes: number): string {
-  return clipped(Array.from(text).reverse(), bytes).reverse().join('');
+/** The end of it, likewise. */
+export function clipFront(text: string, bytes: number): string {
+  if (bytes < 1) return '';
+  return clipped(Array.from(text.slice(-bytes)).reverse(), bytes)
+    .reverse()
+    .join('');
 }
 
 function clipped(characters: readonly string[], bytes: number): string[] {

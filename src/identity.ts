@@ -8,13 +8,13 @@
 import { systemClock } from './clock.ts';
 import { consoleLogger, readEnvironment, type Environment } from './environment.ts';
 import { beside } from './heartbeat.ts';
-import { clip } from './holder.ts';
+import { byteLength, clip } from './holder.ts';
 import { InvocationPulse, type BeatContext } from './invocation-pulse.ts';
 import { isoTime } from './lease.ts';
 import { checkFilled, invalid } from './options.ts';
 import { checkPulseOptions, Pulse, pulseTiming, type PulseOptions } from './pulse.ts';
 import { Publisher } from './publisher.ts';
-import { BYTE_BUDGET } from './schema.ts';
+import { BYTE_BUDGET, DEFAULT_NAMESPACE } from './schema.ts';
 
 export interface FunctionIdentityOptions extends PulseOptions {
   /**
@@ -42,8 +42,6 @@ export interface IdentityOptions extends FunctionIdentityOptions {
 }
 
 const DEFAULT_DURATION_SECONDS = 300;
-/** What the monitor grants before it evicts, where it is not told otherwise. */
-const PATIENCE_MS = 340_000;
 
 /** The identity of a process that runs long. A start replaces the stale record of the last one. */
 export class Identity extends Publisher {
@@ -97,7 +95,7 @@ function makePulse(
 ): Pulse {
   return new Pulse({
     kind: 'identity',
-    name: options.name ?? instanceName(environment),
+    name: options.name ?? instanceName(environment, options.namespace ?? environment.namespace),
     options,
     timing: pulseTiming(options, DEFAULT_DURATION_SECONDS),
     environment,
@@ -107,20 +105,26 @@ function makePulse(
       ...options.labels,
     },
     annotations: {},
-    patienceMs: PATIENCE_MS,
   });
 }
 
-/** The same for each start of one instance; no two instances share one. */
-export function instanceName({ lambda, host, managedInstances, pid }: Environment): string {
+/**
+ * The same for each start of one instance; no two instances share one. Beside a long namespace the
+ * function's name is cut.
+ */
+export function instanceName(
+  { lambda, host, managedInstances, pid }: Environment,
+  namespace = DEFAULT_NAMESPACE,
+): string {
   if (lambda === undefined) return clip(host, BYTE_BUDGET.identity.instance);
   // A log stream belongs to one environment, and to all processes of a Managed Instance. Its end
   // is what tells it from others.
   const stream = lambda.logStreamName ?? host;
   const tail = stream.slice(Math.max(stream.lastIndexOf(']'), stream.lastIndexOf('/')) + 1);
-  const instance = clip(tail, BYTE_BUDGET.identity.instance - 16);
-  const front = clip(lambda.functionName, BYTE_BUDGET.annotation.function);
-  return `${front}/${instance}${managedInstances ? `-${pid}` : ''}`;
+  const end = clip(tail, BYTE_BUDGET.identity.instance - 16);
+  const instance = `/${end}${managedInstances ? `-${pid}` : ''}`;
+  const room = BYTE_BUDGET.lease - byteLength(namespace) - 1 - byteLength(instance);
+  return `${clip(lambda.functionName, Math.min(BYTE_BUDGET.annotation.function, room))}${instance}`;
 }
 
 function labelsOf(environment: Environment, alias: string | undefined): Record<string, string> {

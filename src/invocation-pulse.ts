@@ -7,7 +7,7 @@
 // knows.
 
 import { sleep } from './clock.ts';
-import type { Logger } from './environment.ts';
+import { unfailing, type Logger } from './environment.ts';
 import { describeError } from './errors.ts';
 import type { LambdaContext } from './invocation-options.ts';
 import type { Pulse } from './pulse.ts';
@@ -36,7 +36,7 @@ export class InvocationPulse {
 
   constructor(makePulse: (context: BeatContext | undefined) => Pulse, logger: Logger) {
     this.#makePulse = makePulse;
-    this.#logger = logger;
+    this.#logger = unfailing(logger);
   }
 
   /** Starts a renewal if one is due, and does not wait for it. Never throws. */
@@ -112,7 +112,7 @@ export class InvocationPulse {
     const beating = this.#beating;
     const pulse = this.#pulse;
     if (beating === undefined || pulse === undefined || this.#open > 0) return;
-    const leftMs = context?.getRemainingTimeInMillis?.() ?? Infinity;
+    const leftMs = timeLeftMs(context);
     const over = new AbortController();
     const boundMs = Math.max(0, Math.min(LONGEST_DELAY_MS, LARGEST_DELAY * leftMs));
     await Promise.race([beating, sleep(pulse.world.clock, boundMs, over.signal)]);
@@ -121,5 +121,15 @@ export class InvocationPulse {
     pulse.interrupt();
     await beating;
     pulse.resume();
+  }
+}
+
+/** By its context, of which a test may have made anything. */
+function timeLeftMs(context: BeatContext | undefined): number {
+  try {
+    const leftMs = context?.getRemainingTimeInMillis?.() ?? Infinity;
+    return Number.isNaN(leftMs) ? Infinity : leftMs;
+  } catch {
+    return Infinity;
   }
 }

@@ -6,7 +6,7 @@
 // does not complete; two of it at once get in each other's way and nobody else's.
 
 import { systemClock, type Clock } from './clock.ts';
-import { consoleLogger, type Logger } from './environment.ts';
+import { consoleLogger, unfailing, type Logger } from './environment.ts';
 import { bounded } from './bounded.ts';
 import { describeError, isLeaseError, LeaseError } from './errors.ts';
 import { makeEvent, type EventSink, type LeaseEvent } from './events.ts';
@@ -16,7 +16,7 @@ import { collect, evict, flag, heartbeatsOfZones, published, suspects } from './
 import { nextPass, readPassMemory, writePassMemory, type PassMemory } from './pass-memory.ts';
 import { MonitorTable } from './monitor-table.ts';
 import { measure, noCounts, type Counts, type PassReport } from './pass-report.ts';
-import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
+import { KEY_ATTRIBUTE, LONGEST_DURATION_SECONDS, MONITOR_LEASE } from './schema.ts';
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 import { readVerdict, type Verdict } from './stored-verdict.ts';
@@ -36,7 +36,7 @@ export interface LifecycleMonitorOptions {
   readonly tolerationSeconds?: number;
   /** How long an evicted heartbeat or identity is kept. Default 86,400. */
   readonly retentionSeconds?: number;
-  /** How many heartbeats of a zone one pass evicts at most; 1 in a disrupted zone. Default 10. */
+  /** How many of a zone one pass evicts at most; 1 where the zone is Partial. Default 10. */
   readonly evictionsPerPass?: number;
   /** Parts of the table that are scanned side by side. Default 4. */
   readonly segments?: number;
@@ -52,6 +52,8 @@ interface Pass {
   readonly doomed: Doomed[];
   /** Calls about single records that were not answered. */
   unanswered: number;
+  /** Events that were not accepted, since the last that was. */
+  refused: number;
 }
 
 interface Doomed {
@@ -67,6 +69,8 @@ const STEPS = 6;
 const MOST_DOOMED = 10_000;
 /** So many unanswered calls about single records, and the table itself is out of reach. */
 const MOST_UNANSWERED = 16;
+/** So many events in a row that were not accepted, and the others wait for the next pass. */
+const MOST_REFUSED = 16;
 const PUBLISH_TIMEOUT_MS = 15_000;
 
 const OWN_LEASE = `${MONITOR_LEASE.namespace}/${MONITOR_LEASE.name}`;
@@ -82,7 +86,7 @@ export class LifecycleMonitor {
   constructor(options: LifecycleMonitorOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = unfailing(options.logger ?? consoleLogger);
     this.#timeline = new Timeline(this.#clock);
     const { store, segments = 4 } = options;
     this.#table = new MonitorTable(store, this.#clock, this.#timeline, segments);
@@ -108,8 +112,16 @@ export class LifecycleMonitor {
     this.#blind = blind !== undefined;
     const report = { blind, ...counts, zones };
     const durationMs = this.#timeline.look().elapsedMs - start.elapsedMs;
-    if (this.#options.metrics !== undefined) measure(report, durationMs, this.#options.metrics);
+    this.#measure(report, durationMs);
     return report;
+  }
+
+  #measure(report: PassReport, durationMs: number): void {
+    try {
+      if (this.#options.metrics !== undefined) measure(report, durationMs, this.#options.metrics);
+    } catch (error) {
+      this.#logger.error('The metrics of a pass were not taken.', { error: describeError(error) });
+    }
   }
 
   async #lookAround(own: Item, counts: Counts): Promise<Record<string, ZoneMode>> {
@@ -131,6 +143,7 @@ export class LifecycleMonitor {
       silent: new Map(),
       doomed: [],
       unanswered: 0,
+      refused: 0,
     };
     await this.#attendToSuspects(pass);
     const zones = await this.#zones(pass);
@@ -269,7 +282,10 @@ export class LifecycleMonitor {
   async #publish(record: LeaseRecord, pass: Pass): Promise<LeaseRecord | undefined> {
     const verdict = readVerdict(record);
     if (verdict?.event === undefined) return undefined;
-    if (!(await this.#isAccepted(makeEvent(record, verdict, verdict.event)))) {
+    const event = makeEvent(record, verdict, verdict.event);
+    const accepted = pass.refused < MOST_REFUSED && (await this.#isAccepted(event));
+    pass.refused = accepted ? 0 : pass.refused + 1;
+    if (!accepted) {
       pass.counts.unpublished += 1;
       this.#count(record, pass);
       return undefined;
@@ -338,7 +354,8 @@ export class LifecycleMonitor {
 function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances {
   const own = (name: string) => {
     const seconds = asNumber({ N: record.annotations[name] ?? '' });
-    return seconds !== undefined && seconds > 0 ? seconds * 1_000 : undefined;
+    const sensible = seconds !== undefined && seconds > 0 && seconds <= LONGEST_DURATION_SECONDS;
+    return sensible ? seconds * 1_000 : undefined;
   };
   return {
     ...at,

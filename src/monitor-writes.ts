@@ -4,6 +4,7 @@
 
 import type { Condition } from './condition.ts';
 import type { LeaseRecord } from './lease.ts';
+import { KEY_ATTRIBUTE } from './schema.ts';
 import { isOpen, writeVerdict, type Verdict } from './stored-verdict.ts';
 import { latestExpiry, latestRenewal } from './verdict.ts';
 import { unchanged, type Write } from './writes.ts';
@@ -85,9 +86,11 @@ export function heartbeatsOfZones(): Condition {
   };
 }
 
+/** Of a record that is there: what somebody deleted meanwhile is not put back. */
 export function flag(judged: LeaseRecord, verdict: Verdict): Write {
+  const exists: Condition = { not: { absent: KEY_ATTRIBUTE } };
   return {
-    condition: { all: [unchanged(judged), verdictAsRead(judged)] },
+    condition: { all: [exists, unchanged(judged), verdictAsRead(judged)] },
     ...stored(verdict),
   };
 }

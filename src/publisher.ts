@@ -8,6 +8,7 @@
 import type { AcquireOptions } from './answers.ts';
 import { sleep } from './clock.ts';
 import { describeError, isPermanent, LeaseError, type LeaseErrorCode } from './errors.ts';
+import { invalid, show } from './options.ts';
 import type { Pulse } from './pulse.ts';
 import { refusalError } from './refusal.ts';
 
@@ -83,29 +84,16 @@ export class Publisher implements AsyncDisposable {
       throw new LeaseError('invalid-configuration', `${this.#what} has been started already.`);
     }
     this.#state = 'starting';
-    await this.#stopped;
+    // From here on a stop is one of this start, also while the last one comes to its end.
+    const ended = this.#stopped;
     this.#stopped = undefined;
     this.#stop = new AbortController();
-    if (this.#options.disabled) {
-      this.#state = 'beating';
-      return;
-    }
-    // A new one: who starts again is a new incarnation, and knows nothing of the last.
-    const { unready } = this.#pulse;
-    this.#pulse = this.#makePulse();
-    this.#pulse.unready = unready;
-    const starting = this.#begin();
+    const starting = this.#begin(ended);
     this.#running = starting.then(
-      () => undefined,
-      () => undefined,
+      () => this.#run(),
+      () => this.#nobodyIsTold(),
     );
-    try {
-      await starting;
-    } catch (error) {
-      this.#state = 'stopped';
-      throw error;
-    }
-    this.#running = this.#run();
+    await starting;
   }
 
   /**
@@ -122,14 +110,22 @@ export class Publisher implements AsyncDisposable {
 
   /**
    * Says whether it can do its work; told at once. The lifecycle monitor calls it NotReady while
-   * it says that it is not, and never evicts it for that. Resolves when it has been told.
+   * it says that it is not, and never evicts it for that. Resolves when it has been told, or when
+   * nobody can be told any more; at once before the start, whose first write tells it.
+   *
+   * @throws LeaseError `invalid-configuration` for what is no boolean, or no text.
    */
-  setReady(ready: boolean, reason = ''): Promise<void> {
-    this.#pulse.unready = ready ? undefined : reason;
-    if (!['beating', 'lost'].includes(this.#state) || this.#options.disabled) {
-      return Promise.resolve();
+  async setReady(ready: boolean, reason = ''): Promise<void> {
+    if (typeof (ready as unknown) !== 'boolean') {
+      throw invalid(`ready is ${show(ready)}; it must be true or false.`);
     }
-    return new Promise((resolve) => {
+    if (typeof (reason as unknown) !== 'string') {
+      throw invalid(`reason is ${show(reason)}; it must be a text.`);
+    }
+    this.#pulse.unready = ready ? undefined : reason;
+    const tells = ['starting', 'beating', 'lost'].includes(this.#state) && !this.#isStopped();
+    if (!tells || this.#options.disabled) return;
+    await new Promise<void>((resolve) => {
       this.#untold.push(resolve);
       this.#wake();
     });
@@ -178,12 +174,36 @@ export class Publisher implements AsyncDisposable {
     return `Lease "${this.#pulse.lock.lease}"`;
   }
 
-  async #begin(): Promise<void> {
-    const { replace } = this.#options;
-    await this.#untilTaken({ evenHeld: replace }, (error, isRefusal) => {
+  async #begin(ended: Promise<void> | undefined): Promise<void> {
+    await ended;
+    this.#state = 'starting';
+    try {
+      if (!this.#isStopped()) await this.#take();
+      this.#assertStarted();
+    } catch (error) {
+      this.#state = 'stopped';
+      throw error;
+    }
+  }
+
+  async #take(): Promise<void> {
+    if (this.#options.disabled) {
+      this.#state = 'beating';
+      return;
+    }
+    // A new one: who starts again is a new incarnation, and knows nothing of the last.
+    const { unready } = this.#pulse;
+    this.#pulse = this.#makePulse();
+    this.#pulse.unready = unready;
+    this.#renewedAtMs = undefined;
+    this.#lastFailure = undefined;
+    await this.#untilTaken({ evenHeld: this.#options.replace }, (error, isRefusal) => {
       if (isRefusal || !MENDED_BY_WAITING.includes(error.code)) throw error;
       return false;
     });
+  }
+
+  #assertStarted(): void {
     if (!this.#isStopped()) return;
     throw new LeaseError('lease-stopped', `${this.#what} was stopped before it was published.`, {
       reason: 'stopped',
@@ -213,15 +233,22 @@ export class Publisher implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    try {
-      while (!this.#isStopped() && this.#state !== 'replaced') {
-        const { timing, world } = this.#pulse;
+    if (this.#options.disabled) return;
+    while (!this.#isStopped() && this.#state !== 'replaced') {
+      const { timing, world } = this.#pulse;
+      try {
         await this.#pause(timing.retryPeriodMs * (1 + JITTER * world.random.fraction()), true);
         if (!this.#isStopped()) await this.#beat();
+      } catch (error) {
+        // Whatever it is, the next interval may be without it.
+        this.#report(error);
+        await this.#pause(timing.retryPeriodMs, false);
       }
-    } catch (error) {
-      this.#report(error);
     }
+    this.#nobodyIsTold();
+  }
+
+  #nobodyIsTold(): void {
     for (const resolve of this.#untold.splice(0)) resolve();
   }
 

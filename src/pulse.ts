@@ -66,13 +66,16 @@ export interface PulseSetup {
   readonly labels: Readonly<Record<string, string>>;
   /** Told beside the readiness, at every renewal. */
   readonly annotations: Readonly<Record<string, string>>;
-  /** What silence after the expiry is nothing unusual, in ms: the record is kept that long. */
-  readonly patienceMs: number;
+  /** What silence after the expiry is nothing unusual. Default: the monitor's. */
+  readonly patience?: { readonly graceSeconds?: number; readonly tolerationSeconds?: number };
 }
 
 /** What a job's record needs for its runs, and a heartbeat's does not. */
 const NO_JOB_BYTES = 128;
 const DEFAULT_RETENTION_SECONDS = 86_400;
+/** The monitor's, where neither it nor the record says otherwise. */
+const GRACE_SECONDS = 40;
+const TOLERATION_SECONDS = 300;
 /** A renewal or two may fail, and nobody shall take that for a death. */
 const FEWEST_RENEWALS = 3;
 
@@ -142,7 +145,7 @@ export class Pulse {
         environment,
         ...timing,
         published: {
-          retentionMs: setup.patienceMs + milliseconds(retentionSeconds),
+          retentionMs: patienceMs(setup) + milliseconds(retentionSeconds),
           annotations: () => {
             const own = { ...options.annotations, ...setup.annotations, ...this.#readiness() };
             if (setup.kind === 'identity') {
@@ -207,6 +210,14 @@ export class Pulse {
     const readyReason = clip(this.unready, BYTE_BUDGET.readyReason);
     return { ready: 'false', ...(readyReason === '' ? {} : { readyReason }) };
   }
+}
+
+/** How long the monitor waits at most, from the expiry to the eviction. */
+function patienceMs({ patience = {}, timing }: PulseSetup): number {
+  const { graceSeconds = GRACE_SECONDS, tolerationSeconds = TOLERATION_SECONDS } = patience;
+  const tolerationMs = Math.max(milliseconds(tolerationSeconds), timing.leaseDurationMs);
+  const usualMs = milliseconds(GRACE_SECONDS + TOLERATION_SECONDS);
+  return Math.max(milliseconds(graceSeconds) + tolerationMs, usualMs);
 }
 
 function whereItsLogsAre(environment: Environment): Record<string, string> {

@@ -6,7 +6,7 @@ import type { Published } from './claims.ts';
 import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
-import { consoleLogger, type Environment, type Logger } from './environment.ts';
+import { consoleLogger, unfailing, type Environment, type Logger } from './environment.ts';
 import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
 import { Lock } from './lock.ts';
@@ -94,20 +94,6 @@ export function makeWorld(options: CommonOptions, environment: Environment): Wor
       );
     },
   };
-}
-
-/** A logger that fails must not keep a lease from being renewed or released. */
-function unfailing(logger: Logger): Logger {
-  const at = (level: keyof Logger) => (message: string, details?: object) => {
-    try {
-      // Some loggers are asynchronous, whatever their type says.
-      const write: (message: string, details?: object) => unknown = logger[level].bind(logger);
-      Promise.resolve(write(message, details)).catch(() => undefined);
-    } catch {
-      // There is nobody left to tell.
-    }
-  };
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** Everything about the options that can be checked before there is an event or a table. */

@@ -1,5 +1,6 @@
 // The monitor's verdict as it is kept in a record, with the event that is not published yet.
 
+import { clip, clipFront } from './holder.ts';
 import { asNumber, asText, isoTime, type Item, type LeaseRecord, type Value } from './lease.ts';
 
 export type LeaseStatus = 'Ready' | 'NotReady' | 'Evicted';
@@ -39,7 +40,7 @@ export interface Verdict {
 /** What tells one state of a record from the next: its version, or what V compares without one. */
 export function markOf({ version, renewTime = '', holderIdentity = '' }: LeaseRecord): string {
   return version === undefined
-    ? `~${renewTime.slice(0, 32)}~${holderIdentity.slice(-36)}`
+    ? `~${clip(renewTime, 32)}~${clipFront(holderIdentity, 36)}`
     : String(version);
 }
 
@@ -114,9 +115,9 @@ export function eventId(lease: string, count: number, { atMs, token }: PendingEv
   return `${lease}#${token}#${count}#${isoTime(atMs)}`;
 }
 
-/** What an ISO time can be made of. */
+/** What an ISO time of four digits for the year can be made of: EventBridge takes no other. */
 function isMoment(epochMs: number): boolean {
-  return Math.abs(epochMs) <= 8.64e15;
+  return epochMs >= 0 && epochMs < Date.UTC(10_000, 0);
 }
 
 function textOf(text: string | undefined): Value | undefined {

@@ -6,8 +6,9 @@
 // carries the version it saw: eviction rests on that same version still being there, never on
 // stamps alone, for the holder's clock may be wrong.
 
+import { clip } from './holder.ts';
 import { UNREADABLE_DURATION_MS, asNumber, isoTime, type LeaseRecord } from './lease.ts';
-import { LONGEST_DURATION_SECONDS } from './schema.ts';
+import { BYTE_BUDGET, LONGEST_DURATION_SECONDS } from './schema.ts';
 import {
   markOf,
   readVerdict,
@@ -244,9 +245,11 @@ function watched(record: LeaseRecord, verdict: Verdict, at: Circumstances): Verd
 function withEvent(
   verdict: Verdict,
   type: EventType,
-  { holderIdentity, leaseTransitions: token }: LeaseRecord,
+  { holderIdentity: holder, leaseTransitions: token }: LeaseRecord,
   at: Circumstances,
 ): Verdict {
+  // Another client's may be as long as the record, which has no room for it twice.
+  const holderIdentity = holder && clip(holder, BYTE_BUDGET.holderIdentity);
   return { ...verdict, event: { type, atMs: at.nowMs, holderIdentity, token } };
 }
 

@@ -141,6 +141,23 @@ describe('a heartbeat that beats', () => {
     await worker.heartbeat.stop();
   });
 
+  test.each([
+    [{ graceSeconds: 3_600 }, 3_600 + 300],
+    [{ tolerationSeconds: 3_600 }, 40 + 3_600],
+    [{ graceSeconds: 1, tolerationSeconds: 1 }, 40 + 300],
+    // The monitor tolerates for the duration of the record where that is longer.
+    [{ leaseDurationSeconds: 7_200 }, 40 + 7_200],
+  ])(
+    'keeps its record for all the patience that the monitor has: %j',
+    async (options, patienceS) => {
+      const worker = await started({ ...options, retentionSeconds: 1 });
+      const { expireTimeMs = 0, raw } = worker.record ?? {};
+      const timeToLive = Number((raw?.['timeToLive'] as { N: string }).N);
+      expect(timeToLive).toBe(Math.ceil(expireTimeMs / SECOND) + patienceS + 1);
+      await worker.heartbeat.stop();
+    },
+  );
+
   test('tells the monitor its own patience', async () => {
     const worker = await started({ graceSeconds: 3_600, tolerationSeconds: 600 });
     expect(worker.record?.annotations).toMatchObject({

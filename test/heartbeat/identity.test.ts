@@ -132,6 +132,28 @@ describe('an identity', () => {
     expect(instanceName(readEnvironment())).toBe(name);
   });
 
+  test.each([{}, { AWS_LAMBDA_MAX_CONCURRENCY: '64' }])(
+    'has room for the longest function beside the longest namespace, and tells instances apart: %o',
+    async (variables) => {
+      const namespace = 'n'.repeat(63);
+      const names = [];
+      for (const stream of ['0123456789abcdef', 'f123456789abcdef']) {
+        onLambda({
+          AWS_LAMBDA_FUNCTION_NAME: 'f'.repeat(64),
+          AWS_LAMBDA_LOG_STREAM_NAME: `2026/01/01/[7]${stream.repeat(2)}`,
+          ...variables,
+        });
+        const { clock, options, store, memory } = stage();
+        await settled(clock, withIdentity({ ...options, namespace }, () => 'done')({}, {}));
+        const lease = store.calls[0]?.lease ?? '';
+        expect(memory.peek(lease)).toBeDefined();
+        expect(lease).toMatch(new RegExp(`^${namespace}/f+/${stream.repeat(2)}`));
+        names.push(lease);
+      }
+      expect(new Set(names).size).toBe(2);
+    },
+  );
+
   test('that is renewed between the read and the delete of a collector survives', async () => {
     const { clock, memory, options, record } = stage();
     const identity = new Identity({ ...options, name: 'box' });

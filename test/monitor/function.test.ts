@@ -183,6 +183,8 @@ describe('the monitor with settings that cannot work', () => {
     ['LEASE_TABLE_NAME', '', 'LEASE_TABLE_NAME is not set'],
     ['GRACE_SECONDS', 'soon', 'GRACE_SECONDS is \\"soon\\"'],
     ['PASS_INTERVAL_SECONDS', '-1', 'PASS_INTERVAL_SECONDS is \\"-1\\"'],
+    // Verdicts would be frozen for ever: so long an absence is blindness.
+    ['PASS_INTERVAL_SECONDS', '120', 'PASS_INTERVAL_SECONDS is \\"120\\"'],
   ])('says so at once: %s=%s', async (name, value, message) => {
     await using stage = await Stage.open();
     const started = stage.start('stand-in', { [name]: value });

@@ -120,6 +120,18 @@ describe('a pass', () => {
   });
 });
 
+test.each(['1e300', '31622401', '0', '-5', 'soon', ''])(
+  'a patience of %j seconds is none: nobody is held for ready for ever',
+  async (seconds) => {
+    const table = await watched();
+    const patience = { graceSeconds: { S: seconds }, tolerationSeconds: { S: seconds } };
+    const lease = table.hold('dead', { kind: 'heartbeat' });
+    table.put('dead', { ...table.memory.peek(lease), annotations: { M: patience } });
+    await passes(table, 8);
+    expect(table.status('dead')).toBe('Evicted');
+  },
+);
+
 describe("a monitor's clock", () => {
   test.each([
     ['a day ahead', -86_400_000],

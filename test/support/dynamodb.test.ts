@@ -1,5 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempDisposable } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -124,6 +127,18 @@ describe('startDynamoDB', () => {
 });
 
 describe.runIf(availableEngines().includes('dynoxide'))('a dynoxide', () => {
+  test('keeps its tables in a file when it is told one', async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'dynoxide-'));
+    const options = { engine: 'dynoxide', file: join(folder.path, 'tables.db') } as const;
+    const first = await startDynamoDB(options);
+    const table = await createLeaseTable(first.endpoint);
+    const item = { lease: { S: 'kept' } };
+    await putRawItem(testClient(first.endpoint), table, item);
+    await first.stop();
+    await using second = await startDynamoDB(options);
+    expect(await rawItem(testClient(second.endpoint), table, 'kept')).toEqual(item);
+  });
+
   const start = `
     import { startDynamoDB } from ${JSON.stringify(new URL('dynamodb.ts', import.meta.url).href)};
     const { endpoint } = await startDynamoDB({ engine: 'dynoxide' });

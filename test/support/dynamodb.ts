@@ -42,19 +42,22 @@ export interface DynamoDBServer extends AsyncDisposable {
 export interface DynamoDBOptions {
   /** 'auto', the default: the environment's endpoint, else dynoxide, else dynalite. */
   readonly engine?: Engine | 'auto';
+  /** Where dynoxide keeps its tables, an SQLite file. Default: in memory, as the others do. */
+  readonly file?: string;
 }
 
 export type Item = Record<string, AttributeValue>;
 
 export async function startDynamoDB({
   engine = 'auto',
+  file,
 }: DynamoDBOptions = {}): Promise<DynamoDBServer> {
   if (engine === 'auto') {
     const endpoint = environmentEndpoint();
     if (endpoint !== undefined) return server('environment', endpoint, () => Promise.resolve());
-    return dynoxideBinary() === undefined ? startDynalite() : startDynoxide();
+    return dynoxideBinary() === undefined ? startDynalite() : startDynoxide(file);
   }
-  return engine === 'dynoxide' ? startDynoxide() : startDynalite();
+  return engine === 'dynoxide' ? startDynoxide(file) : startDynalite();
 }
 
 /**
@@ -154,13 +157,13 @@ function dynoxideBinary(): string | undefined {
 // the engine's own end.
 const dynoxideScript = `
   exec 3<&0
-  "$0" --host 127.0.0.1 --port "$1" </dev/null 3<&- &
+  "$0" --host 127.0.0.1 "$@" </dev/null 3<&- &
   exec >/dev/null 2>&1
   read -r _ <&3
   kill -9 $!
   wait`;
 
-async function startDynoxide(): Promise<DynamoDBServer> {
+async function startDynoxide(file?: string): Promise<DynamoDBServer> {
   const binary = dynoxideBinary();
   if (binary === undefined) throw new Error(dynoxideMissing);
   let output = '';
@@ -170,9 +173,8 @@ async function startDynoxide(): Promise<DynamoDBServer> {
     const port = randomInt(20_000, 32_768);
     const endpoint = `http://127.0.0.1:${port}`;
     // Detached: a Ctrl-C in the terminal is for us, not for the shell.
-    const shell = spawn('/bin/sh', ['-c', dynoxideScript, binary, String(port)], {
-      detached: true,
-    });
+    const where = ['--port', String(port), ...(file === undefined ? [] : ['--db-path', file])];
+    const shell = spawn('/bin/sh', ['-c', dynoxideScript, binary, ...where], { detached: true });
     const exited = once(shell, 'exit');
     const stop = async (): Promise<void> => {
       shell.ref();

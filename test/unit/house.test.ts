@@ -9,9 +9,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['schema', 'clock', 'random', 'environment', 'zones'],
-  ['lease', 'timeline', 'fake-clock', 'metrics'],
+  ['lease', 'timeline', 'fake-clock', 'metrics', 'holder'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
-  ['writes', 'holder', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
+  ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
   ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report'],
   [
     'options',
