@@ -18,8 +18,8 @@ export const WATCHING_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/monitor-writes.ts',
-        search: '    condition: { all: [unchanged(judged), verdictAsRead(judged)] },',
-        replace: '    condition: verdictAsRead(judged),',
+        search: 'condition: { all: [exists, unchanged(judged), verdictAsRead(judged)] },',
+        replace: 'condition: { all: [exists, verdictAsRead(judged)] },',
       },
     ],
   },
