@@ -222,16 +222,6 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a holder that lost its lease renews it all the same',
-    patches: [
-      {
-        file: 'src/tenure.ts',
-        search: "    return record.vacant && untaken ? 'evicted' : 'taken over';",
-        replace: '    return record.vacant && untaken ? undefined : undefined;',
-      },
-    ],
-  },
-  {
     name: 'work that outlasts its bound is renewed on',
     patches: [
       {

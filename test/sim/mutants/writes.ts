@@ -131,19 +131,4 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
-  {
-    name: 'a contender leaves without its undo',
-    patches: [
-      {
-        file: 'src/lock.ts',
-        search: '    if (candidacy?.unresolved !== true) return;',
-        replace: '    if (candidacy !== undefined || candidacy === undefined) return;',
-      },
-      {
-        file: 'src/lock.ts',
-        search: "await this.#depart('vacate', candidacy.holderIdentity, record.version);",
-        replace: 'void record;',
-      },
-    ],
-  },
 ];
