@@ -41,7 +41,8 @@ export interface Applied {
   readonly sentAtMs: number;
   readonly before: Side;
   readonly after: Side;
-  /** Whether its condition names the version that was known, and the holder. */
+  /** Whether its condition names the version that was known; and the holder too. */
+  readonly atVersion: boolean;
   readonly named: boolean;
   /** Of tampering: what was done. */
   readonly how?: string;

@@ -55,8 +55,8 @@ export class Table {
     const before = this.peek(lease);
     const answer = await this.#memory.write(lease, write, OWN_CALL);
     if (answer.kind === 'applied') {
-      const named = names(write.condition, 'version') && names(write.condition, 'holderIdentity');
-      this.#changed(lease, operationOf(write), before, { ...sender, named });
+      const sent = { ...sender, ...namedIn(write.condition) };
+      this.#changed(lease, operationOf(write), before, sent);
     }
     return answer;
   }
@@ -66,8 +66,7 @@ export class Table {
     const answer = await this.#memory.remove(lease, condition, OWN_CALL);
     const operation = 'all' in condition && condition.all.length > 2 ? 'collect' : 'remove';
     if (answer.kind === 'applied') {
-      const named = names(condition, 'version') && names(condition, 'holderIdentity');
-      this.#changed(lease, operation, before, { ...sender, named });
+      this.#changed(lease, operation, before, { ...sender, ...namedIn(condition) });
     }
     return answer;
   }
@@ -87,7 +86,7 @@ export class Table {
     if (before === undefined) return;
     const after = change(before);
     this.#memory.poke(lease, after);
-    const sender = { by: 'table', sentAtMs: this.#time.nowMs, named: true };
+    const sender = { by: 'table', sentAtMs: this.#time.nowMs, atVersion: true, named: true };
     this.#changed(lease, after === undefined ? 'delete' : 'tamper', before, sender, how);
   }
 
@@ -95,7 +94,7 @@ export class Table {
     lease: string,
     operation: Operation,
     before: Item | undefined,
-    sender: Sender & { readonly named: boolean },
+    sender: Sender & Named,
     how?: string,
   ): void {
     const after = this.peek(lease);
@@ -116,6 +115,16 @@ export class Table {
     if (sides.before.holder !== sides.after.holder) this.onHolderChange(lease);
     this.onChange(lease);
   }
+}
+
+interface Named {
+  readonly atVersion: boolean;
+  readonly named: boolean;
+}
+
+function namedIn(condition: Condition): Named {
+  const atVersion = names(condition, 'version');
+  return { atVersion, named: atVersion && names(condition, 'holderIdentity') };
 }
 
 /** Whether nothing passes that does not have this very value. */

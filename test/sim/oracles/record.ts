@@ -119,11 +119,16 @@ export const ownDepartures: Oracle = {
 };
 
 export const namedWrites: Oracle = {
-  holds: 'a holder changes its record only at the version it knows, under its own name (L1)',
+  holds: 'a record is changed only at the version known: by its holder, under its own name (L1)',
   check: (history) =>
     applied(history).flatMap((it): Found[] => {
-      if (!['renew', 'release', 'remove'].includes(it.operation) || it.named) return [];
-      return [at(it, `${it.by}: ${it.operation} of ${it.lease} would have hit any version.`)];
+      const { operation, before, by, lease } = it;
+      const holders = ['renew', 'release', 'remove'].includes(operation);
+      const verdict = ['flag', 'evict'].includes(operation) && before.version > 0;
+      if ((holders && !it.named) || (verdict && !it.atVersion)) {
+        return [at(it, `${by}: ${operation} of ${lease} would have hit any version.`)];
+      }
+      return [];
     }),
 };
 
