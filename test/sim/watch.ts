@@ -70,13 +70,16 @@ export class Watch {
     this.#look(watched, 'start');
     lease.signal.addEventListener('abort', () => {
       const lost = isLeaseError(lease.signal.reason, 'lease-lost');
+      const drainMs = lost ? held.lossDrainMs : held.drainMs;
+      const boundMs = drainMs + slackMs(drainMs) + 2;
+      if (drainMs !== Infinity) this.#time.after(boundMs, () => this.#look(watched, 'its bound'));
       this.#record({
         kind: 'signalled',
         atMs: this.#time.nowMs,
         tenure,
         holder,
         by: machine.name,
-        drainMs: lost ? held.lossDrainMs : held.drainMs,
+        drainMs,
         stoodMs: machine.stoodMs,
       });
     });

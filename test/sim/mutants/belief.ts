@@ -242,12 +242,12 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'the bound of a call leaves its timer behind',
+    name: 'a lease that is over still listens to its caller',
     patches: [
       {
-        file: 'src/bounded.ts',
-        search: '    settled.abort();',
-        replace: '    if (timeoutMs < 0) settled.abort();',
+        file: 'src/acquire-lease.ts',
+        search: "holding.concluded.then(() => stopped.removeEventListener('abort', stop));",
+        replace: 'holding.concluded;',
       },
     ],
   },
