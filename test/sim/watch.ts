@@ -18,6 +18,8 @@ export interface Held {
   /** How long work may take to finish: when told to, and after a loss. */
   readonly drainMs: number;
   readonly lossDrainMs: number;
+  /** Work that has settled may still be held while its last renewal is under way. */
+  readonly hasSettled?: () => boolean;
 }
 
 interface Watched extends Held {
@@ -72,7 +74,10 @@ export class Watch {
       const lost = isLeaseError(lease.signal.reason, 'lease-lost');
       const drainMs = lost ? held.lossDrainMs : held.drainMs;
       const boundMs = drainMs + slackMs(drainMs) + 2;
-      if (drainMs !== Infinity) this.#time.after(boundMs, () => this.#look(watched, 'its bound'));
+      const lookAtBound = () => {
+        if (held.hasSettled?.() === false) this.#look(watched, 'its bound');
+      };
+      if (drainMs !== Infinity) this.#time.after(boundMs, lookAtBound);
       this.#record({
         kind: 'signalled',
         atMs: this.#time.nowMs,

@@ -30,12 +30,14 @@ export function electorMain({ leaseName, timing, trustClocks }: ContenderPlan): 
       onStartedLeading: async (lease) => {
         holder = shortName(lease.holderIdentity);
         const drains = { drainMs: drainSeconds * 1_000, lossDrainMs: toleranceMs / 2 };
-        watch.begin({ lease, machine, toleranceMs, elector: true, ...drains });
+        let done = false;
+        const hasSettled = () => done;
+        watch.begin({ lease, machine, toleranceMs, elector: true, hasSettled, ...drains });
         const doing = work(lease, process, stage, { everyMs: leaseMs / 2, leaseMs });
-        const settled = doing.then(
-          () => undefined,
-          () => undefined,
-        );
+        const settle = () => {
+          done = true;
+        };
+        const settled = doing.then(settle, settle);
         works.add(settled);
         void settled.then(() => works.delete(settled));
         await doing;

@@ -112,7 +112,7 @@ export const nothingAfterTheEnd: Oracle = {
         bounds.set(it.tenure, { untilMs, holder });
       }
       if (it.kind === 'stopped' && it.holder !== undefined) stopped.add(it.holder);
-      if (it.kind === 'looked' && it.held) {
+      if (it.kind === 'looked' && it.held && it.why === 'its bound') {
         const bound = bounds.get(it.tenure);
         if (bound !== undefined && it.atMs > bound.untilMs) {
           found.push({
