@@ -2,7 +2,7 @@
 // condition on the lease's record, checked in the transaction of the write itself; and the fencing
 // token, remembered by the resource.
 
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { shortName, type Happening } from './history.ts';
 import type { Client } from './client.ts';
 import type { Table } from './table.ts';

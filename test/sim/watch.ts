@@ -4,7 +4,7 @@
 //
 // A process that stands still is not asked: it cannot act. It is asked the moment it goes on.
 
-import type { Lease } from '../../src/holding.ts';
+import type { Lease } from '../../src/lease-handle.ts';
 import { isLeaseError } from '../../src/errors.ts';
 import { shortName, type Applied, type Happening } from './history.ts';
 import type { Machine } from './machine.ts';

@@ -3,7 +3,7 @@
 
 import { isLeaseError } from '../../../src/errors.ts';
 import { sleep } from '../../../src/clock.ts';
-import type { Lease } from '../../../src/holding.ts';
+import type { Lease } from '../../../src/lease-handle.ts';
 import { withLease } from '../../../src/with-lease.ts';
 import type { Main } from '../host.ts';
 import { toleranceOf, type ContenderPlan } from '../plan.ts';

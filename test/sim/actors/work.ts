@@ -1,6 +1,6 @@
 // The work under a lease, as users write it: good, short, failing, slow to finish, deaf.
 
-import type { Lease } from '../../../src/holding.ts';
+import type { Lease } from '../../../src/lease-handle.ts';
 import type { Process, Stage } from '../host.ts';
 
 export class WorkFailed extends Error {}
