@@ -4,10 +4,10 @@
 import { asNumber, type Item, type Value } from './lease.ts';
 import type { AttributeName, KEY_ATTRIBUTE } from './schema.ts';
 
-/** An attribute, or an entry of a map: a part of the monitor's verdict, what a holder says. */
+/** The key, an attribute, or an entry of a map: of the monitor's verdict, of what a holder says. */
 export type Path =
-  | AttributeName
   | typeof KEY_ATTRIBUTE
+  | AttributeName
   | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
   | 'pass.at'
   | 'annotations.ready'

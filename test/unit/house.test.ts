@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random', 'environment', 'zones'],
+  ['schema', 'clock', 'random', 'environment', 'zones', 'ages', 'widget-html'],
   ['lease', 'timeline', 'fake-clock', 'metrics', 'turns', 'holder'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
@@ -21,6 +21,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'pass-report',
     'job',
     'user-expressions',
+    'log-link',
   ],
   [
     'options',
@@ -31,11 +32,21 @@ const FLOORS: readonly (readonly string[])[] = [
     'monitor-table',
     'interruptible-store',
     'transaction-items',
+    'lease-summary',
+    'list-leases',
   ],
-  ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule', 'user-commands'],
-  ['lock', 'fence'],
+  [
+    'health',
+    'departure',
+    'lifecycle-monitor',
+    'lease-handle',
+    'schedule',
+    'user-commands',
+    'widget-params',
+  ],
+  ['lock', 'fence', 'widget-page'],
   ['slots'],
-  ['refusal', 'holding', 'contention', 'setup', 'guarded'],
+  ['refusal', 'holding', 'contention', 'setup', 'guarded', 'lease-widget'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
   ['with-lease', 'heartbeat', 'list-identities', 'scheduled-job'],
