@@ -43,6 +43,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'schedule',
     'user-commands',
     'widget-params',
+    'operator-writes',
   ],
   ['lock', 'fence', 'widget-page'],
   ['slots'],
