@@ -1,4 +1,4 @@
-// What operators write to a lease, as data: conditional writes of the protocol, as all of them (L1).
+// What operators write to a lease, as data: writes of the protocol, conditional as all are (L1).
 //
 // A release and an eviction end a tenure, so they ask for the version that the operator has seen,
 // and raise it. The others do not touch the holder: they leave the version alone and can make
