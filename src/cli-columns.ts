@@ -74,7 +74,15 @@ export const WIDE_COLUMNS: readonly Column<Listed>[] = [
   { title: 'LOG-STREAM', cell: ({ summary }) => summary.logStream ?? '<none>' },
 ];
 
-export const TOP_COLUMNS = [name, holder, status, age, expires, token, detail];
+export const TOP_COLUMNS = [
+  name,
+  holder,
+  status,
+  age,
+  expires,
+  token,
+  { title: 'DETAIL', cell: ({ summary }: Listed) => summary.detail ?? '', shrinksTo: 2 },
+];
 
 export const IDENTITY_COLUMNS: readonly Column<Listed>[] = [
   name,

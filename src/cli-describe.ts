@@ -46,6 +46,7 @@ export function describeLease(record: LeaseRecord, nowMs: number, paint: Paint):
     ...optional('Due', ms(asNumber(record.raw['dueTime']), nowMs)),
     ...run(record, nowMs),
     ['Logs', summary.logLink ?? logsInWords(annotations)],
+    ...(readVerdict(record) === undefined ? optional('Condition', '<none>') : []),
   ];
   return [
     ...(record.corrupt === undefined ? [] : [paint('red', `Warning: ${record.corrupt}`)]),
@@ -82,7 +83,7 @@ function logsInWords(annotations: Readonly<Record<string, string>>): string {
 /** The monitor's last word, as kubectl has conditions and events. */
 function verdict(record: LeaseRecord, nowMs: number): string[] {
   const last = readVerdict(record);
-  if (last === undefined) return ['Condition:  <none>', 'Events:     <none>'];
+  if (last === undefined) return [];
   const age = humanDuration(nowMs - last.sinceMs);
   const condition = renderTable(
     [

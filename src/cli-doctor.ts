@@ -48,7 +48,7 @@ export async function doctor(host: Host, options: GlobalOptions): Promise<number
   const { tableAdmin } = await import('./table-doctor.ts');
   const admin = tableAdmin(tableName, { ...PATIENT, ...clientConfigOf(options) });
   const region = await admin.region();
-  if (region === undefined) {
+  if (region === undefined || region === '') {
     tell({ level: 'error', what: 'There is no Region', fix: 'Set AWS_REGION, or give --region.' });
     return 1;
   }

@@ -265,6 +265,9 @@ function printer(
   };
 }
 
+/** Readers of YAML 1.1, which kubectl's users have too, take a bare time or `yes` for no text. */
+const YAML = { version: '1.1', lineWidth: 0 } as const;
+
 async function printManifests(
   host: Host,
   output: 'json' | 'yaml',
@@ -280,5 +283,5 @@ async function printManifests(
     return;
   }
   const { stringify } = await import('yaml');
-  host.out(stringify(document, { lineWidth: 0 }));
+  host.out(stringify(document, YAML));
 }

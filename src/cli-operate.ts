@@ -81,8 +81,8 @@ async function endTenure(
   const publishes = first.kind === 'heartbeat' || first.kind === 'identity';
   if (verb === 'release' && publishes) {
     throw new CliError(
-      `error: ${key} is a ${first.kind}, which only its worker gives back: it would ` +
-        `take the record again at once. To have it judged dead: lambda-lease evict ${name}`,
+      `error: ${printable(key)} is of kind ${first.kind}: its worker would take it again at once. ` +
+        `To have it judged dead: lambda-lease evict ${printable(name)}`,
     );
   }
   if (first.vacant) throw new CliError(`error: lease ${printable(key)} is vacant already`);
@@ -134,16 +134,15 @@ function isAnotherTenure(first: LeaseRecord, now: LeaseRecord): boolean {
 
 function whatItMeans(record: LeaseRecord, table: CliTable): string {
   const { leftMs } = listed(record, table.nowMs()).summary;
-  const until =
-    leftMs === undefined
-      ? 'until its renewal is refused'
-      : leftMs > 0
-        ? `until its next renewal is refused, for ${humanDuration(leftMs)} at most`
-        : 'not any more, by its times: it has expired';
+  const alive =
+    leftMs !== undefined && leftMs < 0
+      ? `Its holder lets it lapse: it expired ${humanDuration(-leftMs)} ago.\n`
+      : 'If its holder lives, it goes on until its next renewal is refused' +
+        (leftMs === undefined ? '' : `, for ${humanDuration(leftMs)} at most`) +
+        ': in that time two may act, and only what is fenced by the token is safe.\n';
   return (
-    `Lease ${printable(record.lease)} is held by ${described(record)}.\n` +
-    `Anybody may take it at once. A holder that lives believes in it ${until}; in that time two ` +
-    'may act, and only what is fenced by the token is safe.\n' +
+    `Lease ${printable(record.lease)} is held by ${described(record)}. Anybody may take it ` +
+    `once it is vacant, its holder too.\n${alive}` +
     (record.suspended === undefined
       ? 'To keep everybody out, suspend it first; to ask a living holder instead: step-down.\n'
       : '')
@@ -235,7 +234,9 @@ export async function stepDown(host: Host, name: string, options: OperateOptions
   const table = await openTable(options);
   const seen = await found(table, key);
   if (seen.kind === 'heartbeat' || seen.kind === 'identity') {
-    throw new CliError(`error: ${printable(key)} is a ${seen.kind}; only a leader can step down`);
+    throw new CliError(
+      `error: ${printable(key)} is of kind ${seen.kind}; only a leader can step down`,
+    );
   }
   if (seen.vacant) throw new CliError(`error: lease ${printable(key)} is vacant already`);
   const answer = await table.write(

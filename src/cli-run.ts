@@ -173,7 +173,9 @@ function refusalOf(error: unknown, host: Host): CliError {
   const held =
     isLeaseError(error) &&
     ['lease-held', 'lease-suspended', 'lease-not-before'].includes(error.code);
-  return new CliError(explain(error, host), held ? EXIT.notAcquired : EXIT.failed);
+  return held
+    ? new CliError(`lambda-lease: ${printable(error.message)}`, EXIT.notAcquired)
+    : new CliError(explain(error, host), EXIT.failed);
 }
 
 function codeOfSignal(signal: string): number {

@@ -183,7 +183,7 @@ function hintFor({ cause }: LeaseError, host: Pick<Host, 'variable'>): string | 
   if (/UnrecognizedClient|InvalidSignature|InvalidClientTokenId/.test(said)) {
     return 'AWS does not know these credentials: check the profile, its account and this clock.';
   }
-  if (/Region is missing|no Region/i.test(said)) {
+  if (/Region (?:is missing|not accepted)/i.test(said)) {
     return 'There is no Region: set AWS_REGION, or --region.';
   }
   if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|EHOSTUNREACH|TimeoutError/.test(said)) {
