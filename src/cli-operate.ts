@@ -81,8 +81,8 @@ async function endTenure(
   const publishes = first.kind === 'heartbeat' || first.kind === 'identity';
   if (verb === 'release' && publishes) {
     throw new CliError(
-      `error: ${printable(key)} is of kind ${first.kind}: its worker would take it again at once. ` +
-        `To have it judged dead: lambda-lease evict ${printable(name)}`,
+      `error: ${printable(key)} is of kind ${first.kind}: its worker would take it again at ` +
+        `once. To have it judged dead: lambda-lease evict ${printable(name)}`,
     );
   }
   if (first.vacant) throw new CliError(`error: lease ${printable(key)} is vacant already`);
