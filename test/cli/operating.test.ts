@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { acquireLease } from '../../src/acquire-lease.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import { held, Stage, vacant } from './stage.ts';
 
 let stage: Stage;
@@ -245,5 +246,53 @@ describe('annotate and label', () => {
     expect(ran.code).toBe(2);
     expect(ran.err).toMatch(message);
     expect(await record(name)).not.toHaveProperty('operator');
+  });
+});
+
+describe('an answer that is lost', () => {
+  test.each([
+    ['release', /released/],
+    ['evict', /evicted/],
+    ['suspend', /suspended/],
+  ])('of %s is no failure: the SDK repeats a write that is done (L7)', async (verb, out) => {
+    const name = await lease();
+    await using proxy = await startFaultProxy(stage.server.endpoint);
+    proxy.inject({ fault: { kind: 'reset', when: 'after' }, operation: 'UpdateItem', times: 1 });
+    const yes = verb === 'suspend' ? [] : ['--yes'];
+    const ran = await stage.run([verb, name, ...yes], {
+      AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    });
+    expect(ran.out).toMatch(out);
+    expect(ran.out).not.toMatch(/already/);
+    expect(ran.code).toBe(0);
+    expect(proxy.counts('UpdateItem').requests).toBe(2);
+  });
+
+  test('again and again is said to tell nothing', async () => {
+    const name = await lease();
+    await using proxy = await startFaultProxy(stage.server.endpoint);
+    proxy.inject({
+      fault: { kind: 'reset', when: 'after' },
+      operation: 'UpdateItem',
+      times: Infinity,
+    });
+    const ran = await stage.run(['release', name, '--yes'], {
+      AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+    });
+    expect([ran.code, ran.out]).toEqual([1, '']);
+    expect(ran.err).toMatch(/\(ServiceUnavailable\): .*gave no answer that tells what happened/);
+  });
+
+  test('for want of a permission names it, the table and the Region', async () => {
+    const name = await lease();
+    await using proxy = await startFaultProxy(stage.server.endpoint);
+    proxy.inject({ fault: { kind: 'error', error: 'AccessDeniedException' }, times: Infinity });
+    const variables = { AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint };
+    const ran = await stage.run(['get'], variables);
+    expect(ran.code).toBe(1);
+    expect(ran.err).toContain(
+      `(Forbidden): dynamodb:Scan on table "${stage.tableName}" in Region us-east-1 is denied`,
+    );
+    expect((await stage.run(['suspend', name], variables)).err).toContain('dynamodb:GetItem on');
   });
 });

@@ -18,6 +18,10 @@ import {
   judgeTable,
   judgeTimeToLive,
 } from '../../src/cli-findings.ts';
+import { runLocal } from '../../src/cli-local.ts';
+import { processHost, type Host, type Signal } from '../../src/cli-process.ts';
+import { explain } from '../../src/cli-table.ts';
+import { LeaseError } from '../../src/errors.ts';
 import { readLease, type Item } from '../../src/lease.ts';
 import type { TableFacts } from '../../src/table-doctor.ts';
 import { testClient } from '../support/dynamodb.ts';
@@ -133,6 +137,7 @@ describe('the doctor', () => {
     ['ENABLED', 'expireTime', undefined, 'error'],
     ['DISABLED', undefined, undefined, 'warning'],
     ['DISABLED', undefined, 'STRONG', 'ok'],
+    ['UNSUPPORTED', undefined, undefined, 'ok'],
   ] as const)('judges Time to Live %s on %s', (status, attribute, consistency, level) => {
     expect(judgeTimeToLive('t', { status, attribute }, consistency).level).toBe(level);
   });
@@ -231,6 +236,85 @@ describe('local', () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
     throw new Error('The server has outlived the command line.');
+  });
+});
+
+describe('local, where other engines are installed', () => {
+  const host = (installed: readonly string[]): Host & { said: string } => {
+    const own = processHost();
+    const fake = {
+      ...own,
+      said: '',
+      out: (text: string) => void (fake.said += text),
+      resolve: (specifier: string) =>
+        installed.includes(specifier) ? own.resolve(specifier) : undefined,
+      onSignal: (listener: (signal: Signal) => void) => {
+        stop = () => listener('SIGTERM');
+        return () => undefined;
+      },
+    };
+    return fake;
+  };
+  let stop: () => void;
+
+  test('takes dynalite where there is no dynoxide', async () => {
+    const port = String(randomInt(20_000, 32_768));
+    const on = host(['dynalite']);
+    const running = runLocal(on, { port });
+    const ready = async () => {
+      while (!on.said.includes('Ctrl-C')) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    await Promise.race([ready(), running.then((code) => expect(code).toBeUndefined())]);
+    expect(on.said).toMatch(/^dynalite listens on/);
+    stop();
+    expect(await running).toBe(0);
+    await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow();
+  });
+
+  test('says what to install where there is none', async () => {
+    const running = runLocal(host([]), { port: String(randomInt(20_000, 32_768)) });
+    await expect(running).rejects.toThrow(/npm install --save-dev dynalite/);
+  });
+});
+
+describe('an error', () => {
+  const hint = (cause: Error, variables: Record<string, string> = {}) =>
+    explain(new LeaseError('store-unavailable', 'it failed', { cause }), {
+      variable: (name) => variables[name],
+    }).split('\n')[1];
+  const named = (name: string, message: string) => Object.assign(new Error(message), { name });
+
+  test.each([
+    [
+      'TokenProviderError',
+      'Token is expired. To refresh this SSO session run …',
+      /aws sso login --profile ops/,
+    ],
+    [
+      'CredentialsProviderError',
+      'The SSO session associated with this profile has expired.',
+      /aws sso login/,
+    ],
+    ['ExpiredTokenException', 'The security token included in the request is expired', /expired/],
+    [
+      'CredentialsProviderError',
+      'Could not load credentials from any providers',
+      /no AWS credentials/,
+    ],
+    [
+      'UnrecognizedClientException',
+      'The security token is invalid',
+      /does not know these credentials/,
+    ],
+    ['Error', 'Region is missing', /set AWS_REGION/],
+    ['Error', 'getaddrinfo ENOTFOUND dynamodb.nowhere-1.amazonaws.com', /cannot be reached/],
+  ])('%s: %s comes with what to do', (name, message, expected) => {
+    expect(hint(named(name, message), { AWS_PROFILE: 'ops' })).toMatch(expected);
+  });
+
+  test('of no known cause comes alone', () => {
+    expect(hint(new Error('odd'))).toBeUndefined();
+    expect(explain('thrown', { variable: () => undefined })).toBe('error: thrown');
   });
 });
 
