@@ -137,8 +137,11 @@ describe('run', () => {
     ]);
     await running.says(/pid \d+/);
     running.kill('SIGKILL');
+    const killedAt = performance.now();
     const { out } = await running.ended;
     await gone(Number(/pid (\d+)/.exec(out)?.[1]));
+    // Not by itself.
+    expect(performance.now() - killedAt).toBeLessThan(40_000);
     const next = await stage.run([
       'run',
       'killed',
