@@ -4,13 +4,16 @@
 import { asNumber, type Item, type Value } from './lease.ts';
 import type { AttributeName, KEY_ATTRIBUTE } from './schema.ts';
 
-/** The key, an attribute, or an entry of a map: of the monitor's verdict, of what a holder says. */
+/** The key, an attribute, or an entry of a map: of a verdict, of what somebody says. */
 export type Path =
   | typeof KEY_ATTRIBUTE
   | AttributeName
   | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
   | 'pass.at'
   | 'annotations.ready'
+  | 'suspended.since'
+  | 'stepDownRequested.since'
+  | 'operator.count'
   | `labels.${string}`;
 
 export type Condition =
