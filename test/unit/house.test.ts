@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
   ['schema', 'clock', 'random', 'environment', 'zones'],
-  ['lease', 'timeline', 'fake-clock', 'metrics', 'turns', 'holder'],
+  ['lease', 'timeline', 'fake-clock', 'fake-context', 'metrics', 'turns', 'holder'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
   [
