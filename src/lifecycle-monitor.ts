@@ -20,7 +20,7 @@ import { KEY_ATTRIBUTE, LONGEST_DURATION_SECONDS, MONITOR_LEASE } from './schema
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 import { readVerdict, type Verdict } from './stored-verdict.ts';
-import { judge, REPORTED, type Circumstances } from './verdict.ts';
+import { isLeaderless, judge, REPORTED, type Circumstances } from './verdict.ts';
 import type { Write } from './writes.ts';
 import { isSurelyNormal, mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
 
@@ -156,7 +156,8 @@ export class LifecycleMonitor {
 
   async #attendToSuspects(pass: Pass): Promise<void> {
     const filter = suspects(pass.at.nowMs, pass.at.retentionMs);
-    pass.counts.scanned = await this.#table.scanAll(filter, async (items) => {
+    pass.counts.scanned = await this.#table.scanAll(filter, async (found) => {
+      const items = found.filter((item) => !countLeaderless(item, pass));
       pass.counts.suspects += items.length;
       await inParallel(items, ATTENDED_AT_ONCE, async (item) => {
         const lease = asText(item[KEY_ATTRIBUTE]);
@@ -203,6 +204,7 @@ export class LifecycleMonitor {
           break;
         case 'flag':
           record = await this.#write(flag(record, action.verdict), record, action.verdict);
+          if (record !== undefined) countChange(action.verdict, pass.counts);
           break;
         case 'evict': {
           if (zone === undefined) {
@@ -350,6 +352,19 @@ export class LifecycleMonitor {
       remove: [],
     });
   }
+}
+
+/** True when there is nothing else to be done with it. */
+function countLeaderless(item: Item, { at, counts }: Pass): boolean {
+  const record = readLease(asText(item[KEY_ATTRIBUTE]) ?? '', item);
+  if (!isLeaderless(record)) return false;
+  counts.leaderless += 1;
+  return judge(record, at).kind === 'nothing';
+}
+
+function countChange({ event }: Verdict, counts: Counts): void {
+  if (event?.type === 'LeaderChanged') counts.leaderChanges += 1;
+  if (event?.type === 'ScheduleMissed') counts.schedulesMissed += 1;
 }
 
 /** A lease may carry its own patience: the longest silence that is nothing unusual. */

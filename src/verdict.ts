@@ -146,6 +146,13 @@ function judgeEvicted(record: LeaseRecord, verdict: Verdict, at: Circumstances):
   return collect ? { kind: 'collect' } : { kind: 'nothing' };
 }
 
+/** A leader's lease that stands evicted: nobody has taken it since, or is told to stay away. */
+export function isLeaderless(record: LeaseRecord): boolean {
+  const verdict = readVerdict(record);
+  const stands = verdict?.status === 'Evicted' && verdict.seen === markOf(record);
+  return stands && record.kind === 'leader' && record.vacant && record.suspended === undefined;
+}
+
 /** Only of who is watched for its own sake; a leader says nothing at its renewals. */
 function reportsUnready(record: LeaseRecord): boolean {
   const speaks = record.kind === 'heartbeat' || record.kind === 'identity';
