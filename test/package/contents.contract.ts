@@ -6,10 +6,9 @@ import { describe, expect, test } from 'vitest';
 import { manifest, root, run, tools, type Stage } from './stage.ts';
 
 interface Manifest {
+  readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
   readonly dependencies?: Readonly<Record<string, string>>;
-  readonly devDependencies: Readonly<Record<string, string>>;
-  readonly peerDependencies: Readonly<Record<string, string>>;
 }
 
 const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
@@ -27,8 +26,9 @@ export function contents(stage: () => Stage): void {
         `dist/${name}.cjs`,
         `dist/${name}.js`,
       ]);
+      const programs = Object.values(own.bin ?? {});
       expect([...new Set(paths)].sort()).toEqual(
-        ['LICENSE', 'README.md', 'dist/bin.js', 'package.json', ...functions, ...modules].sort(),
+        ['LICENSE', 'README.md', 'package.json', ...programs, ...functions, ...modules].sort(),
       );
     });
 
@@ -48,9 +48,10 @@ export function contents(stage: () => Stage): void {
       }
     });
 
-    test('has a program that can be run', () => {
-      const program = stage().files.find(({ path }) => path === 'dist/bin.js');
-      expect(program?.mode).toBe(0o755);
+    test('has programs that can be run', () => {
+      for (const program of Object.values(own.bin ?? {})) {
+        expect(stage().files.find(({ path }) => path === program)?.mode, program).toBe(0o755);
+      }
     });
 
     test('says nothing of the machine that built it', () => {

@@ -2,14 +2,16 @@
 
 import { afterAll, beforeAll, describe } from 'vitest';
 import { contents } from './contents.contract.ts';
-import { expectTools, Stage } from './stage.ts';
+import { types } from './types.contract.ts';
+import { expectTools, PATIENCE_MS, Stage } from './stage.ts';
 
 describe.skipIf(!expectTools())('the package', () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await Stage.open();
-  }, 180_000);
+  }, PATIENCE_MS);
   afterAll(() => stage.close());
 
   contents(() => stage);
+  types(() => stage);
 });

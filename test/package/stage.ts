@@ -48,6 +48,24 @@ export interface Ran {
 
 const start = promisify(execFile);
 
+/** Two at a time, of programs that each take a whole core for seconds. */
+const MOST_AT_ONCE = 2;
+/** How long a test may take: the most of it may be waiting for its turn, on a machine that is busy. */
+export const PATIENCE_MS = 300_000;
+let running = 0;
+const waiting: (() => void)[] = [];
+
+async function turn(): Promise<void> {
+  if (running < MOST_AT_ONCE) running += 1;
+  else await new Promise<void>((resolve) => waiting.push(resolve));
+}
+
+function pass(): void {
+  const next = waiting.shift();
+  if (next === undefined) running -= 1;
+  else next();
+}
+
 /** Runs a program to its end; rejects with all that it wrote when it fails. */
 export async function run(
   file: string,
@@ -57,6 +75,7 @@ export async function run(
 ): Promise<Ran> {
   // What the tests run under says nothing to those who run the package.
   const { NODE_OPTIONS: _, ...inherited } = process.env;
+  await turn();
   try {
     return await start(file, args, { cwd, env: { ...inherited, ...env }, maxBuffer: 2 ** 26 });
   } catch (error) {
@@ -64,6 +83,8 @@ export async function run(
     throw new Error(`${basename(file)} ${args.join(' ')} failed:\n${stdout}\n${stderr}`, {
       cause: error,
     });
+  } finally {
+    pass();
   }
 }
 
