@@ -57,7 +57,8 @@ export const handler = middy<ScheduledEvent, number>()
 `;
 
 /** Middy's own types import it, and middy does not depend on it. */
-const AMBIENT = "declare module '@aws/durable-execution-sdk-js';";
+const AMBIENT =
+  "declare module '@aws/durable-execution-sdk-js' { export type { Context as DurableContext } from 'aws-lambda'; }";
 
 const CONSTRUCTS = `
 import { App, Duration, Stack } from 'aws-cdk-lib';

@@ -8,9 +8,28 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random', 'environment', 'zones'],
-  ['lease', 'timeline', 'fake-clock', 'fake-context', 'metrics', 'turns', 'holder'],
-  ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
+  [
+    'schema',
+    'clock',
+    'random',
+    'environment',
+    'zones',
+    'ages',
+    'widget-html',
+    'cli-process',
+    'cli-text',
+  ],
+  ['lease', 'timeline', 'fake-clock', 'fake-context', 'metrics', 'turns', 'holder', 'table-doctor'],
+  [
+    'item-size',
+    'errors',
+    'condition',
+    'pass-memory',
+    'stored-verdict',
+    'clock-check',
+    'renewal',
+    'tenure',
+  ],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
   [
     'store',
@@ -21,6 +40,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'pass-report',
     'job',
     'user-expressions',
+    'log-link',
   ],
   [
     'options',
@@ -31,16 +51,33 @@ const FLOORS: readonly (readonly string[])[] = [
     'monitor-table',
     'interruptible-store',
     'transaction-items',
+    'lease-summary',
+    'list-leases',
   ],
-  ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule', 'user-commands'],
-  ['lock', 'fence'],
+  [
+    'health',
+    'departure',
+    'lifecycle-monitor',
+    'lease-handle',
+    'schedule',
+    'user-commands',
+    'widget-params',
+    'operator-writes',
+  ],
+  ['lock', 'fence', 'widget-page'],
   ['slots'],
-  ['refusal', 'holding', 'contention', 'setup', 'guarded'],
+  ['refusal', 'holding', 'contention', 'setup', 'guarded', 'lease-widget'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
   ['with-lease', 'heartbeat', 'list-identities', 'scheduled-job'],
   ['identity', 'heartbeat-middleware', 'scheduled-singleton', 'lease-middleware'],
-  ['middleware', 'index', 'testing'],
+  ['middleware', 'index', 'testing', 'cli-manifest', 'cli-findings', 'cli-completion'],
+  ['cli-columns', 'cli-changes', 'cli-table'],
+  ['cli-describe', 'cli-local', 'cli-operate', 'cli-run'],
+  ['cli-get'],
+  ['cli-doctor', 'cli-top'],
+  ['cli'],
+  ['bin'],
 ];
 
 const sources = readdirSync(`${root}src`).map((file) => file.replace(/\.ts$/, ''));
@@ -48,7 +85,9 @@ const textOf = (name: string) => readFileSync(`${root}src/${name}.ts`, 'utf8');
 const floorOf = (name: string) => FLOORS.findIndex((floor) => floor.includes(name));
 
 function importsOf(name: string): string[] {
-  return [...textOf(name).matchAll(/from '([^']+)'/g)].map((match) => match[1] ?? '');
+  return [...textOf(name).matchAll(/(?:from |\bimport\()'([^']+)'/g)]
+    .map((match) => match[1] ?? '')
+    .filter((path) => path !== '../package.json');
 }
 
 describe.each(sources)('src/%s.ts', (name) => {
@@ -64,7 +103,7 @@ describe.each(sources)('src/%s.ts', (name) => {
   });
 
   test('opens with what it is', () => {
-    expect(text).toMatch(/^\/\/ [A-Z]/);
+    expect(text).toMatch(/^(?:#!.*\n)?\/\/ [A-Z]/);
   });
 
   test('is still one idea: at most 400 lines of at most 100 characters', () => {
@@ -80,8 +119,13 @@ describe.each(sources)('src/%s.ts', (name) => {
     };
     door(/Date\.now|performance\.|new Date\(\)|setTimeout|setInterval/, 'clock');
     door(/Math\.random|randomUUID|crypto/, 'random');
-    door(/\bprocess\.(?:env|pid|on|exit|std)|\bconsole\.|node:os/, 'environment');
-    door(/from '@(?:aws-sdk|smithy)/, 'dynamodb-store', 'eventbridge');
+    door(
+      /\bprocess\.(?:env|pid|on|exit|std)|\bconsole\.|node:(?:os|child_process|readline)/,
+      'environment',
+      'cli-process',
+    );
+    door(/(?:from |import\()'@(?:aws-sdk|smithy)/, 'dynamodb-store', 'eventbridge', 'table-doctor');
+    door(/(?:from |import\()'(?:commander|yaml)/, 'cli', 'cli-get');
     door(/from '@?middy/);
   });
 
@@ -89,6 +133,25 @@ describe.each(sources)('src/%s.ts', (name) => {
     expect(text).not.toMatch(/export default/);
   });
 });
+
+/** All that a file brings with it, loaded now or later. */
+function reached(name: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(name)) return seen;
+  seen.add(name);
+  for (const path of importsOf(name)) {
+    if (path.startsWith('.')) reached(path.replace(/^\.\//, '').replace(/\.ts$/, ''), seen);
+  }
+  return seen;
+}
+
+test.each(['index', 'middleware', 'testing', 'lifecycle-monitor', 'lease-widget'])(
+  'who imports %s gets nothing of the command line',
+  (name) => {
+    const files = [...reached(name)];
+    expect(files.length).toBeGreaterThan(3);
+    expect(files.filter((file) => /^cli|^bin$|^table-doctor$/.test(file))).toEqual([]);
+  },
+);
 
 test('no floor names a file that is gone', () => {
   const gone = FLOORS.flat().filter((name) => !sources.includes(name) && name !== 'testing');
