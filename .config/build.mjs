@@ -5,7 +5,7 @@
 // code, cut in the same places.
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 import ts from 'typescript';
@@ -35,35 +35,49 @@ const entries = ENTRIES.filter(({ source }) => !missing(source));
 for (const name of existsSync(dist) ? readdirSync(dist) : []) {
   if (name !== 'functions') rmSync(join(dist, name), { recursive: true });
 }
-mkdirSync(dist, { recursive: true });
 
 const target = 'node22';
-const { outputFiles } = await build({
-  absWorkingDir: root,
-  entryPoints: entries.map(({ name, source }) => ({ in: source, out: name })),
-  outdir: dist,
-  bundle: true,
-  splitting: true,
-  chunkNames: 'shared-[hash]',
-  format: 'esm',
-  platform: 'node',
-  target,
-  packages: 'external',
-  logLevel: 'warning',
-  write: false,
-});
+const libraries = entries.filter(({ program }) => !program);
+const programs = entries.filter(({ program }) => program);
 
-const programs = entries.filter(({ program }) => program).map(({ name }) => `${name}.js`);
-
-for (const { path, text } of outputFiles) {
-  writeFileSync(path, text);
-  if (programs.includes(relative(dist, path))) chmodSync(path, 0o755);
-  else writeFileSync(path.replace(/\.js$/, '.cjs'), await commonJs(text));
+// Apart from each other: what a program loads when it is needed must not cut up the libraries.
+for (const { path, text } of await bundle(libraries, 'shared-[hash]')) {
+  write(path, text);
+  write(path.replace(/\.js$/, '.cjs'), await commonJs(text));
 }
-writeDeclarations(entries.filter(({ program }) => !program).map(({ source }) => source));
+for (const program of programs) {
+  for (const { path, text } of await bundle([program], `${program.name}/[name]-[hash]`)) {
+    write(path, text);
+  }
+  chmodSync(join(dist, `${program.name}.js`), 0o755);
+}
+writeDeclarations(libraries.map(({ source }) => source));
 console.log(`Built ${entries.map(({ name }) => name).join(', ')} into dist.`);
 
 if (!missing(FUNCTIONS)) await import(new URL(`../${FUNCTIONS}`, import.meta.url).href);
+
+function write(path, contents) {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, contents);
+}
+
+async function bundle(entries, chunkNames) {
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: entries.map(({ name, source }) => ({ in: source, out: name })),
+    outdir: dist,
+    bundle: true,
+    splitting: true,
+    chunkNames,
+    format: 'esm',
+    platform: 'node',
+    target,
+    packages: 'external',
+    logLevel: 'warning',
+    write: false,
+  });
+  return outputFiles;
+}
 
 async function commonJs(module) {
   const usesUrl = module.includes('import.meta.url');
@@ -95,19 +109,18 @@ function writeDeclarations(sources) {
       outDir: join(dist, 'types'),
     },
   );
-  const write = (path, text) => {
-    mkdirSync(dirname(path), { recursive: true });
+  const writeBoth = (path, text) => {
     for (const [ending, imported] of [
       ['.d.ts', '.js'],
       ['.d.cts', '.cjs'],
     ]) {
-      writeFileSync(
+      write(
         path.replace(/\.d\.ts$/, ending),
         text.replaceAll(/((?:from |import\()['"]\.{1,2}\/[^'"]+)\.ts(?=['"])/g, `$1${imported}`),
       );
     }
   };
-  const { diagnostics } = program.emit(undefined, write);
+  const { diagnostics } = program.emit(undefined, writeBoth);
   const all = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
   if (all.length === 0) return;
   console.error(

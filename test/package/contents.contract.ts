@@ -15,10 +15,10 @@ const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Mani
 
 export function contents(stage: () => Stage): void {
   describe('the tarball', () => {
-    test('holds these files, declarations apart', () => {
+    test('holds these files, declarations and the parts of the program apart', () => {
       const paths = stage()
         .files.map(({ path }) => path.replace(/shared-[0-9A-Z]{8}\./, 'shared-HASH.'))
-        .filter((path) => !path.startsWith('dist/types/'));
+        .filter((path) => !path.startsWith('dist/types/') && !path.startsWith('dist/bin/'));
       const functions = readdirSync(join(root, 'functions')).map(
         (file) => `dist/functions/${file.replace(/\.ts$/, '')}/index.mjs`,
       );
