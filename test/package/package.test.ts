@@ -1,6 +1,8 @@
 // The package, tried from its tarball by users of many kinds. Built, packed and installed once.
 
 import { afterAll, beforeAll, describe } from 'vitest';
+import { cdkApps } from './cdk.contract.ts';
+import { consumers } from './consumers.contract.ts';
 import { contents } from './contents.contract.ts';
 import { types } from './types.contract.ts';
 import { expectTools, PATIENCE_MS, Stage } from './stage.ts';
@@ -14,4 +16,6 @@ describe.skipIf(!expectTools())('the package', () => {
 
   contents(() => stage);
   types(() => stage);
+  consumers(() => stage);
+  cdkApps(() => stage);
 });

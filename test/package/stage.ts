@@ -74,7 +74,7 @@ export async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ran> {
   // What the tests run under says nothing to those who run the package.
-  const { NODE_OPTIONS: _, ...inherited } = process.env;
+  const inherited = { ...process.env, NODE_OPTIONS: '' };
   await turn();
   try {
     return await start(file, args, { cwd, env: { ...inherited, ...env }, maxBuffer: 2 ** 26 });
@@ -148,7 +148,7 @@ export class Stage {
   ): string {
     const folder = join(this.#folder, name);
     const modules = join(folder, 'node_modules');
-    cpSync(this.#installed, modules, { recursive: true });
+    cpSync(this.#installed, modules, { recursive: true, verbatimSymlinks: true });
     for (const each of packages) {
       mkdirSync(dirname(join(modules, each)), { recursive: true });
       symlinkSync(join(root, 'node_modules', each), join(modules, each));

@@ -97,7 +97,7 @@ const MODES = {
   /** Each file of its own kind: .mts and .cts. */
   nodenext: { module: 'nodenext' },
   bundler: { module: 'esnext', moduleResolution: 'bundler' },
-  /** What apps made by earlier versions of the CDK have; it knows no \`exports\`. */
+  /** What apps made by earlier versions of the CDK have; it knows no `exports`. */
   node10: { module: 'commonjs', moduleResolution: 'node10' },
 } as const;
 
