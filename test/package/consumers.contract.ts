@@ -70,7 +70,7 @@ import { MemoryStore } from 'lambda-lease/testing';
 const cjs = createRequire(import.meta.url)('lambda-lease');
 assert.notEqual(cjs.LeaseError, esm.LeaseError);
 
-const store = new MemoryStore();
+const store = new MemoryStore({ serverTimeMs: Date.now });
 for (const [theirs, ours] of [[cjs, esm], [esm, cjs]]) {
   const lease = await theirs.acquireLease({ name: 'job', store });
   const refusal = await theirs.acquireLease({ name: 'job', store, maxWaitSeconds: 0 }).catch((e) => e);

@@ -5,6 +5,7 @@ import { cdkApps } from './cdk.contract.ts';
 import { consumers } from './consumers.contract.ts';
 import { contents } from './contents.contract.ts';
 import { types } from './types.contract.ts';
+import { sizes } from './sizes.contract.ts';
 import { expectTools, PATIENCE_MS, Stage } from './stage.ts';
 
 describe.skipIf(!expectTools())('the package', () => {
@@ -15,6 +16,7 @@ describe.skipIf(!expectTools())('the package', () => {
   afterAll(() => stage.close());
 
   contents(() => stage);
+  sizes(() => stage);
   types(() => stage);
   consumers(() => stage);
   cdkApps(() => stage);
