@@ -60,11 +60,3 @@ for (const { path, contents } of outputFiles) {
   renameSync(written, path);
 }
 globalThis.console.log(`Bundled ${names.join(', ')} into dist/functions.`);
-
-if (!names.includes('lease-widget')) {
-  mkdirSync(join(outdir, 'lease-widget'), { recursive: true });
-  writeFileSync(
-    join(outdir, 'lease-widget/index.mjs'),
-    "export const handler = async () => '<p>The widget is not here yet.</p>';\n",
-  );
-}

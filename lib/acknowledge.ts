@@ -6,8 +6,8 @@ import type { IConstruct } from 'constructs';
 /** Of functions whose handlers are of this package. */
 export function acknowledgeNoTracing(fn: IConstruct): void {
   const reason =
-    'Each change of a lease is a log line that names its holder and log stream; traces would need ' +
-    'permissions that cannot be limited to a resource.';
+    'Each change of a lease is a log line that names its holder and log stream; traces would ' +
+    'need permissions that cannot be limited to a resource.';
   acknowledge(fn, reason, 'Serverless-LambdaTracing');
 }
 

@@ -16,8 +16,8 @@ export function readContext(app: App): LeaderElectionStackProps & { readonly sta
   }
   if (schedule !== undefined && !/^(?:rate|cron|at)\(.+\)$/.test(schedule)) {
     throw new Error(
-      `Context schedule is "${schedule}"; it must be an expression of EventBridge Scheduler, such ` +
-        'as "rate(5 minutes)" or "cron(0 3 * * ? *)".',
+      `Context schedule is "${schedule}"; it must be an expression of EventBridge Scheduler, ` +
+        'such as "rate(5 minutes)" or "cron(0 3 * * ? *)".',
     );
   }
   const email = textOf(app, 'email');

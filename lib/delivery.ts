@@ -90,8 +90,8 @@ export function deliver(
 function checkDelivery(scope: Construct, retryAttempts: number, maxEventAge: Duration): void {
   if (![0, 1, 2].includes(retryAttempts)) {
     throw new Error(
-      `${scope.node.path}: retryAttempts is ${retryAttempts}; Lambda repeats a failed run 0, 1 or ` +
-        '2 times.',
+      `${scope.node.path}: retryAttempts is ${retryAttempts}; Lambda repeats a failed run 0, ` +
+        '1 or 2 times.',
     );
   }
   const seconds = maxEventAge.toSeconds({ integral: false });

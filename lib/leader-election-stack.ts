@@ -86,7 +86,7 @@ export class LeaderElectionStack extends Stack {
       table,
       schedule,
       timeout: Duration.seconds(50),
-      environment: { WORK_STEPS: '20', LEASE_LOG_LEVEL: 'INFO' },
+      environment: { LEASE_LOG_LEVEL: 'INFO' },
       alarmTopic: topic,
     });
     acknowledgeNoTracing(this.worker);

@@ -120,7 +120,7 @@ export class LeaseAlarms extends Construct {
         missing: 'good',
         description:
           'DynamoDB throttles requests to the table of leases: renewals may be lost. One lease ' +
-          'takes at most 1,000 writes a second; look for a contender in a tight loop, for limits ' +
+          'takes at most 1,000 writes a second. Look for a contender in a tight loop, for limits ' +
           'on the table, and at the account quotas.',
       }),
       alarm('MonitorSilent', {
@@ -130,8 +130,8 @@ export class LeaseAlarms extends Construct {
         // Nobody would report anything else any more.
         missing: 'bad',
         description:
-          'The lifecycle monitor has made no pass for three minutes: no holder is watched. Leases ' +
-          'go on without it. Look at its logs, its queue of dead letters and its schedule.',
+          'The lifecycle monitor has made no pass for three minutes: no holder is watched. ' +
+          'Leases go on without it. Look at its logs, its queue of dead letters and its schedule.',
       }),
       alarm('MonitorBlind', {
         metric: monitor.metric('MonitorBlind'),

@@ -91,11 +91,18 @@ export class LeaseDashboard extends Construct {
 
   /** Lets `grantee` look at the dashboard, the table of leases in it included. */
   grantView(grantee: IGrantable): Grant {
-    return Grant.addToPrincipal({
-      grantee,
-      actions: ['cloudwatch:GetDashboard', 'lambda:InvokeFunction'],
-      resourceArns: [this.dashboard.dashboardArn, this.widgetFunction.functionArn],
+    const grant = (action: string, arn: string) =>
+      Grant.addToPrincipal({ grantee, actions: [action], resourceArns: [arn] });
+    // The dashboard's own ARN lacks the name that CloudFormation makes.
+    const dashboardArn = Stack.of(this).formatArn({
+      service: 'cloudwatch',
+      region: '',
+      resource: 'dashboard',
+      resourceName: this.dashboard.dashboardName,
     });
+    return grant('cloudwatch:GetDashboard', dashboardArn).combine(
+      grant('lambda:InvokeFunction', this.widgetFunction.functionArn),
+    );
   }
 }
 

@@ -11,11 +11,7 @@ export interface LeadingKeys {
 }
 
 /** Exactly these keys; patterns where a name has a `*` in it, which stands for anything. */
-export function keysOf(options: {
-  readonly leases: readonly string[];
-  readonly namespace?: string;
-}): LeadingKeys {
-  const { leases, namespace = DEFAULT_NAMESPACE } = options;
+export function keysOf(leases: readonly string[], namespace = DEFAULT_NAMESPACE): LeadingKeys {
   if (leases.length === 0) {
     throw new Error('leases is empty: name the leases that may be held, or a pattern such as "*".');
   }

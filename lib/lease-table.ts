@@ -91,8 +91,8 @@ abstract class LeaseTableBase extends Resource implements ILeaseTable {
   protected abstract readonly arns: string[];
 
   grantHolder(grantee: IGrantable, options: HolderGrantOptions): Grant {
-    const { kind = 'leader' } = options;
-    const { operator, keys } = keysOf(options);
+    const { leases, namespace, kind = 'leader' } = options;
+    const { operator, keys } = keysOf(leases, namespace);
     return Grant.addToPrincipal({
       grantee,
       actions: [
@@ -193,8 +193,8 @@ class ImportedLeaseTable extends LeaseTableBase {
     super(scope, id);
     if (!Token.isUnresolved(tableName) && !/^[a-zA-Z0-9_.-]{3,255}$/.test(tableName)) {
       throw new Error(
-        `${this.node.path}: tableName is "${tableName}"; it must be the name of a DynamoDB table, ` +
-          'not its ARN: 3 to 255 letters, digits, dots, dashes and underscores.',
+        `${this.node.path}: tableName is "${tableName}"; it must be the name of a DynamoDB ` +
+          'table, not its ARN: 3 to 255 letters, digits, dots, dashes and underscores.',
       );
     }
     this.table = TableV2.fromTableArn(

@@ -1,5 +1,5 @@
-// A function of which one invocation works at a time, on a schedule: its environment, what it may do
-// with its lease and with no other, its schedule, what becomes of runs that fail, and its alarms.
+// A function of which one invocation works at a time, on a schedule: its environment, what it may
+// do with its lease and with no other, its schedule, what becomes of failed runs, and its alarms.
 //
 // The handler is wrapped by `withLease` of the library; this gives it what that needs.
 
@@ -156,8 +156,8 @@ export class Singleton extends Construct {
       makeAlarm(this, 'Failing', {
         metric: this.function.metricErrors({ period: Duration.minutes(5), statistic: 'Sum' }),
         description:
-          `A run of the job with lease ${this.lease} has failed or timed out. Look at the logs of ` +
-          'its function; the next tick runs it again, with a new fencing token.',
+          `A run of the job with lease ${this.lease} has failed or timed out. Look at the logs ` +
+          'of its function; the next tick runs it again, with a new fencing token.',
         missing: 'good',
         topic,
       }),
@@ -254,10 +254,10 @@ function checkDuration(scope: Construct, props: SingletonProps, timeout: Duratio
     const needed = timeout.toSeconds({ integral: false }) + TOLERANCE_SECONDS;
     if (seconds < needed) {
       throw new Error(
-        `${scope.node.path}: leaseDuration (${seconds} s) is shorter than the function's time-out ` +
-          `and the tolerance together (${needed} s), and renewed is false: the lease would expire ` +
-          'while the work goes on. Leave leaseDuration out, so that the lease covers the ' +
-          `invocation, raise it to ${needed} s, or let it be renewed.`,
+        `${scope.node.path}: leaseDuration (${seconds} s) is shorter than the function's ` +
+          `time-out and the tolerance together (${needed} s), and renewed is false: the lease ` +
+          'would expire while the work goes on. Leave leaseDuration out, so that the lease ' +
+          `covers the invocation, raise it to ${needed} s, or let it be renewed.`,
       );
     }
   }

@@ -26,7 +26,7 @@ import type { Lock } from './lock.ts';
 import { checkNames, invalid, leaseKey, milliseconds } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
 import { makeContender, makeWorld, type World } from './setup.ts';
-import { takenOf, type Contender } from './slots.ts';
+import { slotName, takenOf, type Contender } from './slots.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 import type { JobNote } from './writes.ts';
 
@@ -90,7 +90,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const { name, whenHeld = 'skip', sticky = false, slots } = this.#options;
     const leaseName = typeof name === 'function' ? name(event, context) : name;
     const key = leaseKey(leaseName, this.#options.namespace, environment);
-    if (environment.disabled) return { kind: 'opened', open: disabled(key) };
+    if (environment.disabled) return { kind: 'opened', open: disabled(key, slots) };
 
     const world = (this.#world ??= makeWorld(this.#options, environment));
     if (sticky && environment.managedInstances) {
@@ -310,9 +310,9 @@ interface Invocation {
 }
 
 /** `LEASE_DISABLED`: nothing is sent. */
-function disabled(key: string): OpenInvocation {
+function disabled(key: string, slots: number | undefined): OpenInvocation {
   return {
-    lease: pretendedLease(key),
+    lease: slots === undefined ? pretendedLease(key) : pretendedLease(slotName(key, 0), 0),
     found: vacantLease(key),
     write: () => Promise.resolve(true),
     settle: () => Promise.resolve(),

@@ -135,12 +135,13 @@ export function isAborted(signal: AbortSignal): boolean {
 /** The identity under `LEASE_DISABLED`, where everybody holds everything. */
 export const PRETENDED_HOLDER = 'LEASE_DISABLED';
 
-export function pretendedLease(key: string): Lease {
+export function pretendedLease(key: string, slot?: number): Lease {
   const release = () => Promise.resolve();
   return {
     ...splitLeaseKey(key),
     holderIdentity: PRETENDED_HOLDER,
     fencingToken: 0,
+    ...(slot === undefined ? {} : { slot }),
     signal: new AbortController().signal,
     isHeld: () => true,
     remainingMs: () => Infinity,

@@ -71,7 +71,7 @@ export class Lock {
     try {
       const record = this.#see(await this.#access.read(false));
       const late = { kind: 'take', how: 'asRead' } as const;
-      const decision = this.#isLate(record) ? late : this.#decide();
+      const decision = this.isLate(record) ? late : this.#decide();
       return { kind: 'seen', record, decision };
     } catch (error) {
       return failed(error);
@@ -294,7 +294,7 @@ export class Lock {
    * Whether the record names us by a write that nobody waited for any more (L7). Nobody has to
    * wait for that to expire: the next attempt adopts it, or undoes it.
    */
-  #isLate({ holderIdentity }: LeaseRecord): boolean {
+  isLate({ holderIdentity }: LeaseRecord): boolean {
     return (
       holderIdentity !== undefined &&
       [this.#candidacy?.holderIdentity, this.#departed].includes(holderIdentity)

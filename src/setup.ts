@@ -7,6 +7,7 @@ import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, unfailing, type Environment, type Logger } from './environment.ts';
+import { describeError } from './errors.ts';
 import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
 import { splitLeaseKey } from './lease.ts';
@@ -172,7 +173,12 @@ export function makeContender(
   const locks = Array.from({ length: slots }, (_, slot) =>
     makeLock({ ...setup, name: slotName(name, slot) }, world),
   );
-  return new Slots(lock, locks, world.random);
+  return new Slots(lock, locks, world.random, (lease, error) =>
+    world.logger.error('A slot of a lease cannot be used until it is mended.', {
+      lease,
+      error: describeError(error),
+    }),
+  );
 }
 
 const sharedStores = new Map<string, DynamoDBStore>();

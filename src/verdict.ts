@@ -32,6 +32,20 @@ export interface Circumstances {
   readonly extraTolerationMs: number;
 }
 
+/** A lease may carry its own patience: the longest silence that is nothing unusual. */
+export function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances {
+  const own = (name: string) => {
+    const seconds = asNumber({ N: record.annotations[name] ?? '' });
+    const sensible = seconds !== undefined && seconds > 0 && seconds <= LONGEST_DURATION_SECONDS;
+    return sensible ? seconds * 1_000 : undefined;
+  };
+  return {
+    ...at,
+    graceMs: own('graceSeconds') ?? at.graceMs,
+    tolerationMs: own('tolerationSeconds') ?? at.tolerationMs,
+  };
+}
+
 export type Action =
   | { readonly kind: 'nothing' }
   /** Publish what is recorded first; nothing overwrites it. */

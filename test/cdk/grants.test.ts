@@ -1,6 +1,7 @@
 // Who may do what with the table: each grant as a table of actions times keys, judged by the policy
 // that is synthesised.
 
+import { readFileSync } from 'node:fs';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { EventBus } from 'aws-cdk-lib/aws-events';
 import type { Stack } from 'aws-cdk-lib';
@@ -9,7 +10,7 @@ import { LeaseTable, LifecycleMonitor, type HolderGrantOptions } from '../../lib
 import { EVENT_SOURCE } from '../../src/events.ts';
 import { LEASE_KINDS } from '../../src/schema.ts';
 import { allows, statementsOf, type Statement } from './iam.ts';
-import { bundle, FLAGS, resourcesOf, templateOf } from './stage.ts';
+import { bundle, FLAGS, resourcesOf, root, templateOf } from './stage.ts';
 
 beforeAll(bundle);
 
@@ -178,6 +179,12 @@ describe('grantMonitor and grantView', () => {
       expect(answer, action).toBe(HOLDING.includes(action));
     }
   });
+});
+
+test('the library calls nothing that the grants leave out', () => {
+  const store = readFileSync(`${root}src/dynamodb-store.ts`, 'utf8');
+  const called = [...new Set([...store.matchAll(/new (\w+)Command\(/g)].map((match) => match[1]))];
+  expect(called.sort()).toEqual(['DeleteItem', 'GetItem', 'Scan', 'UpdateItem']);
 });
 
 describe("the monitor's role", () => {

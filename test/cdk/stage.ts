@@ -8,6 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { App, Duration, Stack, type Environment } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
+import { vi } from 'vitest';
+
+// The first template of a process takes seconds, and longer beside others.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 

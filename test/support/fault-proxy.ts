@@ -57,6 +57,8 @@ export interface FaultProxy extends AsyncDisposable {
   acceptConnections(): Promise<void>;
   /** Connections that exist now stay open and carry nothing any more; new ones work. */
   muteSockets(): void;
+  /** The store has moved: what arrives from now on goes there. */
+  retarget(target: string): void;
   stop(): Promise<void>;
 }
 
@@ -72,7 +74,7 @@ type Ending = 'silence' | 'reset' | Answer;
 
 class Proxy implements FaultProxy {
   latencyMs = 0;
-  readonly #target: URL;
+  #target: URL;
   readonly #server: Server;
   readonly #ledger = new Ledger();
   readonly #faults = new FaultQueue();
@@ -118,6 +120,10 @@ class Proxy implements FaultProxy {
 
   clearFaults(): void {
     this.#faults.clear();
+  }
+
+  retarget(target: string): void {
+    this.#target = new URL(target);
   }
 
   async refuseConnections(): Promise<void> {

@@ -18,6 +18,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'widget-html',
     'cli-process',
     'cli-text',
+    'in-parallel',
   ],
   ['lease', 'timeline', 'fake-clock', 'fake-context', 'metrics', 'turns', 'holder', 'table-doctor'],
   [
@@ -158,7 +159,43 @@ test('no floor names a file that is gone', () => {
   expect(gone).toEqual([]);
 });
 
-test.each(['functions', 'src', 'test', 'README.md', 'package.json', '.ci/run'])(
+const constructs = readdirSync(`${root}lib`).map((file) => file.replace(/\.ts$/, ''));
+
+describe.each(constructs)('lib/%s.ts', (name) => {
+  const text = readFileSync(`${root}lib/${name}.ts`, 'utf8');
+  const lines = text.split('\n');
+
+  test('opens with what it is, is one idea, and exports by name only', () => {
+    expect(text).toMatch(/^\/\/ [A-Z]/);
+    expect(lines.length).toBeLessThanOrEqual(400);
+    expect(lines.filter((line) => line.length > 100)).toEqual([]);
+    expect(text).not.toMatch(/export default/);
+  });
+
+  test('imports the CDK, its own folder, and of src only the schema', () => {
+    const packaged = name === 'bundle' ? /^node:(?:fs|path|url)$/ : /^(?:aws-cdk-lib|constructs)/;
+    for (const [, path = ''] of text.matchAll(/from '([^']+)'/g)) {
+      const allowed = /^\.\/[\w-]+\.ts$/.test(path) || path === '../src/schema.ts';
+      expect(allowed || packaged.test(path), path).toBe(true);
+      expect(path).not.toMatch(/^aws-cdk-lib\/.+\/lib/);
+    }
+  });
+
+  test('leaves the process and the place of the bundles to their doors', () => {
+    const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+    expect(code).not.toMatch(/\bprocess\.|\bconsole\./);
+    if (name !== 'bundle') expect(code).not.toMatch(/import\.meta|__dirname|node:/);
+  });
+
+  test('gives each optional prop its default', () => {
+    const undocumented = [
+      ...text.matchAll(/(\/\*\*(?:(?!\*\/)[\s\S])*\*\/)?\n {2}readonly (\w+)\?:/g),
+    ].flatMap(([, comment = '', prop = '']) => (comment.includes('@default') ? [] : [prop]));
+    expect(undocumented).toEqual([]);
+  });
+});
+
+test.each(['functions', 'lib', 'src', 'test', 'README.md', 'package.json', 'cdk.json', '.ci/run'])(
   '%s speaks of nothing outside the project',
   (path) => {
     const listed = path.includes('.')
