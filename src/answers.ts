@@ -2,7 +2,7 @@
 // that most protocols forget, nobody can tell.
 
 import type { Decision } from './decide.ts';
-import { asLeaseError, type LeaseError } from './errors.ts';
+import { asLeaseError, LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 
@@ -50,4 +50,10 @@ export function lost(tenure: Tenure): RenewAnswer {
 
 export function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
   return { kind: 'failed', error: asLeaseError(error) };
+}
+
+/** Other writes of its own came before it, each time: the lease is held, the note not written. */
+export function overtaken(lease: string): RenewAnswer {
+  const message = `Lease "${lease}": other writes came before this one.`;
+  return { kind: 'unknown', error: new LeaseError('store-unavailable', message) };
 }

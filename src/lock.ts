@@ -4,7 +4,7 @@
 // Sets no timer but the bound of a call, and repeats no call for longer than a few rounds: when to
 // ask again is its callers' business.
 
-import { failed, HELD, lost, type Waiting } from './answers.ts';
+import { failed, HELD, lost, overtaken, type Waiting } from './answers.ts';
 import type { AcquireAnswer, AcquireOptions, LookAnswer } from './answers.ts';
 import type { ReleaseAnswer, RenewAnswer } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
@@ -265,8 +265,8 @@ export class Lock {
       }
       adopted = record;
     }
-    if (adopted !== undefined && tenure.isHeld()) return { kind: 'renewed', record: adopted };
-    return lost(tenure);
+    if (adopted === undefined || !tenure.isHeld()) return lost(tenure);
+    return note === undefined ? { kind: 'renewed', record: adopted } : overtaken(this.lease);
   }
 
   /**

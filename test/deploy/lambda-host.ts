@@ -4,7 +4,9 @@
 //   H1. An invocation gets an idle environment of its function, or else a new one; never a busy
 //       one, and never one that was started with other code or settings.
 //   H2. Its deadline is the function's time-out from when it came: then the environment is killed.
-//   H3. What the handler returned is the answer. A function error is an answer with status 500:
+//   H3. What EventBridge Scheduler fills into a schedule's input, and the emulator does not, is
+//       filled in here: the scheduled time.
+//   H4. What the handler returned is the answer. A function error is an answer with status 500:
 //       the emulator makes of that what Lambda makes of it, retries and failure queues included.
 
 import { once } from 'node:events';
@@ -89,7 +91,7 @@ export class LambdaHost implements AsyncDisposable {
     const requestId = header(request, 'x-amzn-lambda-request-id');
     let outcome: { readonly status: number; readonly body: string };
     try {
-      const event = await json(request);
+      const event = filledIn(await json(request));
       const invocation = await this.#invoke(functionName, event, { requestId });
       outcome = answerOf(invocation);
     } catch (error) {
@@ -150,4 +152,12 @@ function header(request: IncomingMessage, name: string): string {
   const value = request.headers[name];
   if (typeof value !== 'string') throw new Error(`The emulator sent no header ${name}.`);
   return value;
+}
+
+const SECOND_MS = 1_000;
+
+function filledIn(event: unknown): unknown {
+  const tick = new Date(Math.floor(Date.now() / SECOND_MS) * SECOND_MS).toISOString();
+  const text = JSON.stringify(event).replaceAll('<aws.scheduler.scheduled-time>', tick);
+  return JSON.parse(text) as unknown;
 }
