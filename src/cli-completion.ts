@@ -45,7 +45,7 @@ _lambda_lease() {
   local current="\${COMP_WORDS[COMP_CWORD]}" command="" word words names=""
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     [ "$word" = -- ] && return
-    case " ${all} " in *" $word "*) command="$word"; break ;; esac
+    case " ${all} " in *" $word "*) command="\${command:-$word}" ;; esac
   done
   case "$command" in
     '') words='${all}' ;;
@@ -68,7 +68,7 @@ _lambda_lease() {
   local command="" word words_ names=""
   for word in "\${(@)words[2,CURRENT-1]}"; do
     [[ "$word" == -- ]] && { _default; return }
-    case " ${all} " in *" $word "*) command="$word"; break ;; esac
+    case " ${all} " in *" $word "*) command="\${command:-$word}" ;; esac
   done
   case "$command" in
     '') words_='${all}' ;;

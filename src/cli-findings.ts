@@ -88,6 +88,7 @@ export function judgeTimeToLive(
   if (consistency === 'STRONG') {
     return ok('Time to Live does not exist on such tables: the lifecycle monitor clears away');
   }
+  if (status === 'UNSUPPORTED') return ok('This server knows no Time to Live; AWS does');
   return warning(
     'Time to Live is off: heartbeats and identities that are gone stay, unless the lifecycle ' +
       'monitor collects them',

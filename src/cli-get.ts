@@ -23,7 +23,7 @@ import {
   type CliTable,
   type GlobalOptions,
 } from './cli-table.ts';
-import { coloured, plain, printable, renderTable, type Column, type Paint } from './cli-text.ts';
+import { coloured, plain, printable, layTable, type Column, type Paint } from './cli-text.ts';
 import { sleep } from './clock.ts';
 import { isPermanent } from './errors.ts';
 import { isoTime, splitLeaseKey, type LeaseRecord } from './lease.ts';
@@ -248,6 +248,7 @@ function printer(
   output: Output | undefined,
   columns: readonly Column<Listed>[],
 ): Print {
+  let after: readonly number[] | undefined;
   return async (rows, headers, single) => {
     const inOrder = sorted(rows, options.sortBy);
     if (output === 'name') {
@@ -259,7 +260,9 @@ function printer(
       const all = options.allNamespaces === true ? inNamespaces(columns) : columns;
       // Wide means all of it, as what is read by a program does.
       const width = output === 'wide' ? undefined : host.size()?.columns;
-      const lines = renderTable(all, inOrder, { paint: paintOf(host), width, headers });
+      const style = { paint: paintOf(host), width, headers, after };
+      const { lines, widths } = layTable(all, inOrder, style);
+      after = widths;
       host.out(`${lines.join('\n')}\n`);
     }
   };

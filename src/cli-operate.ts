@@ -13,8 +13,10 @@ import {
   type GlobalOptions,
 } from './cli-table.ts';
 import { printable } from './cli-text.ts';
+import { sameValue } from './condition.ts';
+import { clip } from './holder.ts';
 import { itemBytes, WRITE_UNIT_BYTES } from './item-size.ts';
-import { readLease, type LeaseRecord } from './lease.ts';
+import { isoTime, readLease, type LeaseRecord } from './lease.ts';
 import {
   complaintAbout,
   evict,
@@ -28,6 +30,7 @@ import {
   type Statement,
 } from './operator-writes.ts';
 import { invalid, show } from './options.ts';
+import { BYTE_BUDGET } from './schema.ts';
 import { readVerdict } from './stored-verdict.ts';
 import type { Write } from './writes.ts';
 
@@ -47,6 +50,11 @@ export async function releaseLease(host: Host, name: string, options: OperateOpt
     done: 'released',
     means: '',
     write: (seen, { atMs }) => vacate(seen, atMs),
+    // By its holder meanwhile, or by us; an eviction is something else, and says so.
+    isDone: (seen, now) =>
+      now.vacant &&
+      now.leaseTransitions === seen.leaseTransitions &&
+      sameValue(now.raw['condition'], seen.raw['condition']),
   });
 }
 
@@ -58,6 +66,10 @@ export async function evictHolder(host: Host, name: string, options: OperateOpti
       'The record says Evicted until somebody takes it; the lifecycle monitor publishes ' +
       '"Lease Evicted".\n',
     write: (seen, statement) => evict(seen, statement),
+    isDone: (_, now, atMs) => {
+      const verdict = readVerdict(now);
+      return verdict?.status === 'Evicted' && verdict.sinceMs === atMs;
+    },
   });
 }
 
@@ -66,13 +78,18 @@ interface Ending {
   readonly done: string;
   readonly means: string;
   readonly write: (seen: LeaseRecord, statement: Statement) => Write;
+  /**
+   * Whether what was asked for has been done all the same (L7): the SDK repeats a write whose
+   * answer was lost, and then its own first attempt refuses it.
+   */
+  readonly isDone: (seen: LeaseRecord, now: LeaseRecord, atMs: number) => boolean;
 }
 
 async function endTenure(
   host: Host,
   name: string,
   options: OperateOptions,
-  { verb, done, means, write }: Ending,
+  { verb, done, means, write, isDone }: Ending,
 ): Promise<number> {
   const key = keyOf(name, options);
   const statement = statementOf(host, options);
@@ -81,8 +98,8 @@ async function endTenure(
   const publishes = first.kind === 'heartbeat' || first.kind === 'identity';
   if (verb === 'release' && publishes) {
     throw new CliError(
-      `error: ${printable(key)} is of kind ${first.kind}: its worker would take it again at once. ` +
-        `To have it judged dead: lambda-lease evict ${printable(name)}`,
+      `error: ${printable(key)} is of kind ${first.kind}: its worker would take it again at ` +
+        `once. To have it judged dead: lambda-lease evict ${printable(name)}`,
     );
   }
   if (first.vacant) throw new CliError(`error: lease ${printable(key)} is vacant already`);
@@ -94,7 +111,8 @@ async function endTenure(
   let seen = first;
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     const pending = readVerdict(seen)?.event;
-    const answer = await table.write(key, write(seen, { ...statement, atMs: table.nowMs() }));
+    const atMs = Math.floor(table.nowMs());
+    const answer = await table.write(key, write(seen, { ...statement, atMs }));
     if (answer.kind === 'applied') {
       host.out(`lease/${printable(name)} ${done}\n`);
       if (verb === 'evict' && pending !== undefined) {
@@ -107,6 +125,10 @@ async function endTenure(
     }
     const now = await table.read(key);
     if (now === undefined) throw notFound(key, table);
+    if (isDone(seen, now, atMs)) {
+      host.out(`lease/${printable(name)} ${done}\n`);
+      return 0;
+    }
     if (isAnotherTenure(first, now)) {
       throw new CliError(
         `Error from server (Conflict): lease ${printable(key)} has changed hands meanwhile: ` +
@@ -175,12 +197,17 @@ export async function suspendLease(
   // The record that stops all slots of a lease is made by this.
   const slots = seen === undefined && (await table.read(`${key}/0`)) !== undefined;
   if (seen === undefined && !slots) throw notFound(key, table);
-  const stated = { ...statement, atMs: table.nowMs() };
+  const stated = { ...statement, atMs: Math.floor(table.nowMs()) };
   const answer = await table.write(key, suspend(stated, slots));
   const after = answer.item && readLease(key, answer.item);
   if (answer.kind === 'refused') {
     const now = after ?? (await found(table, key));
     const { since, by, why } = now.suspended ?? {};
+    if (since === isoTime(stated.atMs) && by === stated.by) {
+      // Our own, whose answer was lost (L7).
+      host.out(`lease/${printable(name)} suspended\n`);
+      return 0;
+    }
     host.out(
       printable(
         `lease/${name} already suspended${since === undefined ? '' : ` since ${since}`}` +
@@ -310,7 +337,10 @@ function parseChange(change: string): { entry: string; value: string | undefined
 }
 
 function statementOf(host: Host, options: OperateOptions): Statement {
-  const { reason: why, by = options.by === undefined ? host.whoami.slice(0, 60) : '' } = options;
+  const {
+    reason: why,
+    by = options.by === undefined ? clip(host.whoami, BYTE_BUDGET.operator.by) : '',
+  } = options;
   if (by === '' || why === '') {
     throw invalid('--by and --reason must have at least one character.');
   }

@@ -124,7 +124,7 @@ async function ask(question: string): Promise<string> {
   // Ctrl-C and the end of input are no answer.
   const closed = new Promise<string>((resolve) => asked.once('close', () => resolve('')));
   try {
-    return await Promise.race([asked.question(question), closed]);
+    return await Promise.race([asked.question(question).catch(() => ''), closed]);
   } finally {
     asked.close();
   }

@@ -70,6 +70,13 @@ export interface TableStyle {
   /** Undefined: as wide as it gets. */
   readonly width?: number | undefined;
   readonly headers: boolean;
+  /** The widths of an earlier part of the same table, which this part keeps to where it can. */
+  readonly after?: readonly number[] | undefined;
+}
+
+export interface Table {
+  readonly lines: readonly string[];
+  readonly widths: readonly number[];
 }
 
 const GAP = 3;
@@ -78,13 +85,24 @@ const GAP = 3;
 export function renderTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  { paint, width, headers }: TableStyle,
+  style: TableStyle,
 ): string[] {
+  return [...layTable(columns, rows, style).lines];
+}
+
+export function layTable<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  { paint, width, headers, after }: TableStyle,
+): Table {
   const cells = rows.map((row) => columns.map(({ cell }) => printable(cell(row))));
   const titles = columns.map(({ title }) => title);
   const measured = headers ? [titles, ...cells] : cells;
   const natural = columns.map((_, column) =>
-    measured.reduce((most, line) => Math.max(most, widthOf(line[column] ?? '')), 0),
+    measured.reduce(
+      (most, line) => Math.max(most, widthOf(line[column] ?? '')),
+      after?.[column] ?? 0,
+    ),
   );
   const widths = fit(columns, natural, width);
   const line = (texts: readonly string[], row: Row | undefined) =>
@@ -98,10 +116,11 @@ export function renderTable<Row>(
       })
       .join('')
       .trimEnd();
-  return [
+  const lines = [
     ...(headers ? [line(titles, undefined)] : []),
     ...cells.map((texts, index) => line(texts, rows[index])),
   ];
+  return { lines, widths };
 }
 
 /** The column that can give most gives first. */

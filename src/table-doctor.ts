@@ -43,6 +43,9 @@ export interface CreateOptions {
   readonly withinMs: number;
 }
 
+/** The status on a server that knows no Time to Live: some embedded ones. */
+const UNSUPPORTED = 'UNSUPPORTED';
+
 const POLL_MS = 500;
 
 export function tableAdmin(tableName: string, config: DynamoDBClientConfig): TableAdmin {
@@ -70,10 +73,15 @@ export function tableAdmin(tableName: string, config: DynamoDBClientConfig): Tab
     region: async () => client.config.region().catch(() => undefined),
     describe,
     timeToLive: async () => {
-      const { TimeToLiveDescription: found } = await client.send(
-        new DescribeTimeToLiveCommand({ TableName: tableName }),
-      );
-      return { status: found?.TimeToLiveStatus, attribute: found?.AttributeName };
+      try {
+        const { TimeToLiveDescription: found } = await client.send(
+          new DescribeTimeToLiveCommand({ TableName: tableName }),
+        );
+        return { status: found?.TimeToLiveStatus, attribute: found?.AttributeName };
+      } catch (error) {
+        if (isUnknownOperation(error)) return { status: UNSUPPORTED, attribute: undefined };
+        throw error;
+      }
     },
     create: async ({ deletionProtection, clock, withinMs }) => {
       await client.send(
@@ -93,12 +101,21 @@ export function tableAdmin(tableName: string, config: DynamoDBClientConfig): Tab
         }
         await sleep(clock, POLL_MS);
       }
-      await client.send(
-        new UpdateTimeToLiveCommand({
-          TableName: tableName,
-          TimeToLiveSpecification: { AttributeName: TIME_TO_LIVE_ATTRIBUTE, Enabled: true },
-        }),
-      );
+      try {
+        await client.send(
+          new UpdateTimeToLiveCommand({
+            TableName: tableName,
+            TimeToLiveSpecification: { AttributeName: TIME_TO_LIVE_ATTRIBUTE, Enabled: true },
+          }),
+        );
+      } catch (error) {
+        // Nothing depends on it (L6).
+        if (!isUnknownOperation(error)) throw error;
+      }
     },
   };
+}
+
+function isUnknownOperation(error: unknown): boolean {
+  return error instanceof Error && error.name === 'UnknownOperationException';
 }
