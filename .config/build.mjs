@@ -41,7 +41,10 @@ const libraries = entries.filter(({ program }) => !program);
 const programs = entries.filter(({ program }) => program);
 
 // Apart from each other: what a program loads when it is needed must not cut up the libraries.
-for (const { path, text } of await bundle(libraries, 'shared-[hash]')) {
+for (const output of await bundle(libraries, 'shared-[hash]')) {
+  const { path } = output;
+  // Modules here have no side effects: an import of nothing is only what splitting has left.
+  const text = output.text.replaceAll(/^import "\.\/shared-\w+\.js";\n/gm, '');
   write(path, text);
   write(path.replace(/\.js$/, '.cjs'), await commonJs(text));
 }
