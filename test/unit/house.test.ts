@@ -11,7 +11,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['schema', 'clock', 'random', 'environment', 'zones', 'ages', 'widget-html', 'in-parallel'],
   ['cli-process', 'cli-text'],
   ['lease', 'timeline', 'fake-clock', 'metrics', 'turns', 'holder', 'table-doctor'],
-  ['item-size'],
+  ['item-size', 'fake-context'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
   ['store', 'expressions', 'monitor-writes', 'eventbridge', 'claims', 'pass-report', 'job'],
