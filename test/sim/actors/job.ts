@@ -32,7 +32,7 @@ export function jobMain(plan: JobPlan, deliveries: Deliveries): Main {
     const leaseMs = timing.leaseDurationSeconds * 1_000;
     const toleranceMs = toleranceOf(timing) * 1_000;
     const freezes = dice.chance(0.6);
-    const handler = scheduledSingleton<Invocation, undefined, Context>(
+    const handler = scheduledSingleton<Invocation, number, Context>(
       {
         name: plan.leaseName,
         store: client,
@@ -66,7 +66,7 @@ export function jobMain(plan: JobPlan, deliveries: Deliveries): Main {
           throw error;
         }
         tell('returned');
-        return undefined;
+        return lease.tick.time.getTime();
       },
     );
     while (!stopping.aborted) {
@@ -85,8 +85,11 @@ export function jobMain(plan: JobPlan, deliveries: Deliveries): Main {
       try {
         const getRemainingTimeInMillis = () => endsAtMs - time.nowMs;
         const result = await handler(event, { getRemainingTimeInMillis });
-        // One that was skipped for another reason is reported, and comes again.
-        if (!isSkipped(result) || result.reason.endsWith('tick done')) {
+        // What was skipped for another reason, or left for want of time, comes again.
+        const done = isSkipped(result)
+          ? result.reason.endsWith('tick done')
+          : result === delivery.tickMs;
+        if (done) {
           deliveries.answered(delivery);
         }
       } catch (error) {
