@@ -30,6 +30,17 @@ export interface Network {
 
 type CarryOut<T> = (luck: Luck, sender: Sender) => Promise<T>;
 
+export interface Transaction {
+  readonly lease: string;
+  readonly write: Write;
+  /** Its ClientRequestToken. */
+  readonly request: string;
+  readonly call: StoreCall;
+  readonly onApplied: () => void;
+}
+
+/** A transaction that meets another write of an item is told so. */
+const CONFLICT_MS = 3;
 /** A client that resends waits so long for the first answer. */
 const RESEND_AFTER_MS = 80;
 const REFUSAL: Readonly<Record<string, string>> = {
@@ -39,6 +50,7 @@ const REFUSAL: Readonly<Record<string, string>> = {
 
 export class Client implements WatchableStore {
   readonly description = 'the simulated table';
+  readonly tableName = 'leases';
   readonly #network: Network;
   readonly #host: string;
   readonly #machine: Machine;
@@ -95,6 +107,17 @@ export class Client implements WatchableStore {
 
   scan(call: ScanCall): Promise<ScanAnswer> {
     return this.#call(call, false, () => this.#network.table.scan(call));
+  }
+
+  /** A transaction of the user's own, whose last operation is the lease's. */
+  transact(transaction: Transaction): Promise<WriteAnswer | 'conflict'> {
+    const { table, time } = this.#network;
+    const { lease, write, request, call, onApplied } = transaction;
+    return this.#call(call, true, async ({ hidden }, sender) => {
+      if (time.nowMs - table.changedAtMs(lease) < CONFLICT_MS) return 'conflict';
+      const answer = await table.transact(lease, write, { request, sender, onApplied });
+      return answer.kind === 'refused' && hidden ? { ...answer, item: undefined } : answer;
+    });
   }
 
   /** A call of the user's own, over the same network: nothing is told of it but what it did. */

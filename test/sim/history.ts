@@ -5,6 +5,8 @@ export type Operation =
   | 'acquire'
   | 'renew'
   | 'release'
+  /** Of a tick, with its effect. */
+  | 'complete'
   | 'remove'
   | 'flag'
   | 'evict'
@@ -29,6 +31,8 @@ export interface Side {
   /** The id of the event that is recorded in it and not cleared yet. */
   readonly event: string | undefined;
   readonly ready: boolean;
+  /** Of a job. */
+  readonly lastTick?: number;
 }
 
 export interface Applied {
@@ -124,12 +128,21 @@ export type Happening =
       readonly kind: 'effect';
       readonly atMs: number;
       readonly lease: string;
-      readonly guard: 'condition check' | 'fencing token';
+      readonly guard: 'condition check' | 'fencing token' | 'completion';
       readonly holder: string;
       readonly token: number;
       readonly applied: boolean;
       /** Of a job: which of its scheduled times this is the effect of. */
       readonly tick?: number;
+    }
+  | {
+      readonly kind: 'run';
+      readonly atMs: number;
+      readonly by: string;
+      readonly lease: string;
+      readonly holder: string;
+      readonly tick: number;
+      readonly what: 'began' | 'returned' | 'threw' | 'told that it is done';
     }
   | { readonly kind: 'published'; readonly atMs: number; readonly event: string }
   | { readonly kind: 'pass'; readonly atMs: number; readonly blind: boolean }

@@ -39,6 +39,7 @@ export interface Process {
 export type Main = (process: Process, stage: Stage) => Promise<void>;
 
 const THAWED_MS = [1, 100];
+const FINISHED_MS = 1;
 
 export class Host {
   readonly name: string;
@@ -108,7 +109,10 @@ export class Host {
     };
     this.#main(process, this.#stage).then(
       () => {
-        if (machine === this.#machine) this.#finished = true;
+        if (machine !== this.#machine) return;
+        this.#finished = true;
+        // At once, once what was cut short has come to its end: later, timers would have fired.
+        time.after(FINISHED_MS, () => this.end());
       },
       (error: unknown) => {
         const message = error instanceof Error ? (error.stack ?? error.message) : String(error);

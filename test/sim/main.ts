@@ -23,10 +23,11 @@ function option(name: string): number | undefined {
 }
 
 function describePlan(plan: Plan): string {
-  const { seed, kind, regime, faults, contenders, workers, monitors } = plan;
+  const { seed, kind, regime, faults, contenders, workers, monitors, jobs } = plan;
   return (
     `seed ${seed}: ${kind}, clocks ${regime}; ${leasesOf(plan).length} leases, ` +
-    `${contenders.length} contenders, ${workers.length} workers, ${monitors.length} monitors; ` +
+    `${contenders.length} contenders, ${workers.length} workers, ${monitors.length} monitors, ` +
+    `${jobs.length} jobs; ` +
     `${faults.length} faults${faults.length > 0 ? `: ${tally(faults)}` : ''}`
   );
 }

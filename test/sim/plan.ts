@@ -29,8 +29,27 @@ export interface WorkerPlan {
   readonly durationSeconds: number;
   readonly trustClocks: boolean;
   readonly zone: string | undefined;
+  /** Published beside the invocations of a function. */
+  readonly beside: boolean;
   /** Crashes in the calm, and is not started again: it must be noticed. */
   readonly doomed: boolean;
+}
+
+/** A scheduled job, and the environments of its function. */
+export interface JobPlan {
+  readonly leaseName: string;
+  readonly hosts: readonly string[];
+  readonly timing: Timing;
+  readonly trustClocks: boolean;
+  readonly periodMs: number;
+  /** How many there are: the schedule ends before the calm. */
+  readonly ticks: number;
+  /** Its effects complete their ticks. Otherwise a run that returned does. */
+  readonly guarded: boolean;
+  /** Shorter than an invocation, and renewed. */
+  readonly renewed: boolean;
+  readonly catchUp: 'none' | 'once' | 'each';
+  readonly backoff: boolean;
 }
 
 export interface MonitorPlan {
@@ -47,6 +66,7 @@ export interface Plan {
   readonly contenders: readonly ContenderPlan[];
   readonly workers: readonly WorkerPlan[];
   readonly monitors: readonly MonitorPlan[];
+  readonly jobs: readonly JobPlan[];
   readonly faults: readonly Fault[];
   /** Until then things go wrong. */
   readonly faultsMs: number;
@@ -64,8 +84,10 @@ export interface Plan {
 }
 
 /** How many leases the plan's world has. */
-export function leasesOf({ contenders, workers }: Plan): string[] {
-  return [...new Set([...contenders, ...workers].map(({ leaseName }) => `default/${leaseName}`))];
+export function leasesOf({ contenders, workers, jobs }: Plan): string[] {
+  return [
+    ...new Set([...contenders, ...workers, ...jobs].map(({ leaseName }) => `default/${leaseName}`)),
+  ];
 }
 
 const PROPORTIONS = [
@@ -113,6 +135,9 @@ export function planFor(seed: number): Plan {
   const clockLimitMs = dice.chance(0.8) ? Math.min(largestMs, 1_800) : largestMs;
   const leaseMs = 15_000 * scale;
   const faultsMs = kind === 'storm' ? dice.whole(90_000, 400_000) : leaseMs * dice.whole(25, 60);
+  const jobs = Array.from({ length: kind === 'storm' ? dice.whole(0, 2) : 2 }, (_, place) =>
+    drawJob(dice, place, scale, faultsMs, watched),
+  );
   const longestDelayMs = dice.pick([500, 5_000, 1.5 * leaseMs, 4 * leaseMs]);
   return {
     seed,
@@ -121,10 +146,16 @@ export function planFor(seed: number): Plan {
     contenders,
     workers,
     monitors,
+    jobs,
     faults: drawFaults(dice, {
-      hosts: [...contenders, ...workers, ...monitors].map(({ host }) => host),
-      leaders: [...new Set(contenders.map(({ leaseName }) => `default/${leaseName}`))],
-      leases: [...contenders, ...workers].map(({ leaseName }) => `default/${leaseName}`),
+      hosts: [
+        ...[...contenders, ...workers, ...monitors].map(({ host }) => host),
+        ...jobs.flatMap(({ hosts }) => hosts),
+      ],
+      leaders: [
+        ...new Set([...contenders, ...jobs].map(({ leaseName }) => `default/${leaseName}`)),
+      ],
+      leases: [...contenders, ...workers, ...jobs].map(({ leaseName }) => `default/${leaseName}`),
       regime,
       leaseMs,
       untilMs: faultsMs,
@@ -184,6 +215,33 @@ function drawWorker(dice: Dice, place: number, scale: number): WorkerPlan {
     trustClocks: !dice.chance(0.15),
     zone: dice.chance(0.5) ? dice.pick(['north', 'south']) : undefined,
     doomed: dice.chance(0.35),
+    beside: dice.chance(0.2),
+  };
+}
+
+function drawJob(
+  dice: Dice,
+  place: number,
+  scale: number,
+  faultsMs: number,
+  watched: boolean,
+): JobPlan {
+  const leaseName = `j${place}`;
+  const timing = scaled(PROPORTIONS[0], scale);
+  const leaseMs = 1_000 * timing.leaseDurationSeconds;
+  const periodMs = 1_000 * Math.round((leaseMs / 1_000) * dice.pick([0.4, 1, 2]));
+  return {
+    leaseName,
+    hosts: Array.from({ length: dice.whole(2, 3) }, (_, host) => `${leaseName}e${host}`),
+    timing,
+    // An invocation is too short to watch a lease for its duration: the monitor does that.
+    trustClocks: !dice.chance(0.12) || !watched,
+    periodMs,
+    ticks: Math.max(1, Math.floor(faultsMs / periodMs)),
+    guarded: dice.chance(0.7),
+    renewed: dice.chance(0.4),
+    catchUp: dice.pick(['none', 'none', 'once', 'each'] as const),
+    backoff: dice.chance(0.3),
   };
 }
 

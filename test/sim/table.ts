@@ -22,6 +22,7 @@ interface Past {
 }
 
 const REMEMBERED = 4;
+const IDEMPOTENT_MS = 600_000;
 const NEVER = new AbortController().signal;
 const OWN_CALL = { signal: NEVER, attempt: () => () => undefined };
 
@@ -30,6 +31,7 @@ export class Table {
   readonly #record: (happening: Happening) => void;
   readonly #memory: MemoryStore;
   readonly #past = new Map<string, Past[]>();
+  readonly #requests = new Map<string, { readonly atMs: number; readonly answer: WriteAnswer }>();
   /** Called when a record has changed hands, or lost its holder. */
   onHolderChange: (lease: string) => void = () => undefined;
   /** Called after each change. */
@@ -58,6 +60,26 @@ export class Table {
       const sent = { ...sender, ...namedIn(write.condition) };
       this.#changed(lease, operationOf(write), before, sent);
     }
+    return answer;
+  }
+
+  /** When a record was changed last. */
+  changedAtMs(lease: string): number {
+    return this.#past.get(lease)?.at(-1)?.untilMs ?? -Infinity;
+  }
+
+  /** Knows a request again for ten minutes, and answers as before. */
+  async transact(
+    lease: string,
+    write: Write,
+    { request, sender, onApplied }: { request: string; sender: Sender; onApplied: () => void },
+  ): Promise<WriteAnswer> {
+    const known = this.#requests.get(request);
+    if (known !== undefined && this.#time.nowMs - known.atMs < IDEMPOTENT_MS) return known.answer;
+    const answer = await this.write(lease, write, sender);
+    if (answer.kind === 'refused') return answer;
+    onApplied();
+    this.#requests.set(request, { atMs: this.#time.nowMs, answer });
     return answer;
   }
 
@@ -143,7 +165,8 @@ export function operationOf({ set, remove }: Write): Operation {
     }
     return condition.M['event'] === undefined ? 'clear event' : 'flag';
   }
-  return remove.includes('holderIdentity') ? 'release' : 'note';
+  if (remove.includes('holderIdentity')) return 'release';
+  return set.lastTick === undefined ? 'note' : 'complete';
 }
 
 function sideOf(lease: string, item: Item | undefined): Side {
@@ -161,5 +184,6 @@ function sideOf(lease: string, item: Item | undefined): Side {
     status: verdict?.status,
     event: verdict?.event && eventId(lease, verdict.count, verdict.event),
     ready: record.annotations['ready'] !== 'false',
+    ...(record.lastTickMs === undefined ? {} : { lastTick: record.lastTickMs }),
   };
 }

@@ -17,6 +17,10 @@ export class Totals {
           this.#count('evictions');
       } else if (it.kind === 'effect') {
         this.#count(it.applied ? 'guarded writes done' : 'guarded writes refused');
+        if (it.tick !== undefined) this.#count('ticks with their effect');
+      } else if (it.kind === 'run') {
+        if (it.what === 'began') this.#count('runs of jobs');
+        if (it.what === 'threw') this.#count('runs that threw');
       } else if (it.kind === 'looked') {
         this.#count('looks at belief');
       } else if (it.kind === 'published') {

@@ -68,8 +68,8 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/tenure.ts',
-        search: '    if (!this.isHeld()) return;\n    this.#version',
-        replace: '    this.#ended = undefined;\n    this.#version',
+        search: '    if (!this.isHeld()) return;\n    // Also',
+        replace: '    this.#ended = undefined;\n    // Also',
       },
       {
         file: 'src/tenure.ts',

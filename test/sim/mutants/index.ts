@@ -2,6 +2,7 @@
 // catches them.
 
 import { BELIEF_MUTANTS } from './belief.ts';
+import { JOB_MUTANTS } from './jobs.ts';
 import type { Mutant } from './mutant.ts';
 import { WATCHING_MUTANTS } from './watching.ts';
 import { WRITE_MUTANTS } from './writes.ts';
@@ -12,4 +13,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...BELIEF_MUTANTS,
   ...WRITE_MUTANTS,
   ...WATCHING_MUTANTS,
+  ...JOB_MUTANTS,
 ];

@@ -9,9 +9,9 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/lock.ts',
         search: `    tenure.end(reason);
-    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs);`,
+    return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);`,
         replace: `    const gone = await this.#depart(
-      'vacate', tenure.holderIdentity, tenure.version, withinMs,
+      'vacate', tenure.holderIdentity, tenure.version, withinMs, note,
     );
     tenure.end(reason);
     return gone;`,
@@ -24,9 +24,9 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/writes.ts',
         search: `    condition: heldAt(holderIdentity, version),
-    set: { version: { N: String(version + 1) } },`,
+    set: { ...note?.set, version: { N: String(version + 1) } },`,
         replace: `    condition: { not: { absent: 'holderIdentity' } },
-    set: { version: { incrementFrom: version } },`,
+    set: { ...note?.set, version: { incrementFrom: version } },`,
       },
     ],
   },
@@ -36,9 +36,9 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/writes.ts',
         search: `    condition: heldAt(holderIdentity, version),
-    set: { version: { N: String(version + 1) } },`,
+    set: { ...note?.set, version: { N: String(version + 1) } },`,
         replace: `    condition: { equals: ['holderIdentity', { S: holderIdentity }] },
-    set: { version: { incrementFrom: version } },`,
+    set: { ...note?.set, version: { incrementFrom: version } },`,
       },
     ],
   },
@@ -48,9 +48,9 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/writes.ts',
         search: `    condition: heldAt(claim.holderIdentity, version),
-    set: { ...claimed(claim), version: { N: String(version + 1) } },`,
+    set: { ...claimed(claim), ...note?.set, version: { N: String(version + 1) } },`,
         replace: `    condition: { not: { absent: 'version' } },
-    set: { ...claimed(claim), version: { incrementFrom: version } },`,
+    set: { ...claimed(claim), ...note?.set, version: { incrementFrom: version } },`,
       },
     ],
   },
@@ -60,9 +60,9 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
       {
         file: 'src/writes.ts',
         search: `    condition: heldAt(claim.holderIdentity, version),
-    set: { ...claimed(claim), version: { N: String(version + 1) } },`,
+    set: { ...claimed(claim), ...note?.set, version: { N: String(version + 1) } },`,
         replace: `    condition: { equals: ['holderIdentity', { S: claim.holderIdentity }] },
-    set: { ...claimed(claim), version: { incrementFrom: version } },`,
+    set: { ...claimed(claim), ...note?.set, version: { incrementFrom: version } },`,
       },
     ],
   },

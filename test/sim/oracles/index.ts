@@ -4,13 +4,20 @@ import type { History } from '../history.ts';
 import type { Plan } from '../plan.ts';
 import { coveredBelief, endsOnce, nothingAfterTheEnd, oneHolder } from './belief.ts';
 import { baseline, noFailures, orderedCallbacks } from './callbacks.ts';
+import {
+  acknowledgedCompletions,
+  everyTickDone,
+  noRunOfDoneTicks,
+  oncePerTick,
+  ownCompletions,
+  ticksForward,
+} from './jobs.ts';
 import { somebodyLeads } from './liveness.ts';
 import {
   acknowledgedWrites,
   forwardOnly,
   guardedWrites,
   namedWrites,
-  oncePerTick,
   ownDepartures,
   ownTokens,
   risingTokens,
@@ -33,6 +40,11 @@ export const ORACLES = {
   'forward only': forwardOnly,
   'guarded writes': guardedWrites,
   'once per tick': oncePerTick,
+  'no run of done ticks': noRunOfDoneTicks,
+  'every tick done': everyTickDone,
+  'acknowledged completions': acknowledgedCompletions,
+  'ticks forward': ticksForward,
+  'own completions': ownCompletions,
   'ordered callbacks': orderedCallbacks,
   'the alive stay': aliveStays,
   'the dead go': deadGoes,

@@ -137,7 +137,7 @@ export const forwardOnly: Oracle = {
   check: (history) =>
     applied(history).flatMap((it): Found[] => {
       const { operation, before, after, lease } = it;
-      const holders = ['acquire', 'renew', 'release', 'evict'].includes(operation);
+      const holders = ['acquire', 'renew', 'release', 'complete', 'evict'].includes(operation);
       if (holders && after.version <= before.version && before.kind !== 'heartbeat') {
         if (operation !== 'evict' && before.version > 0) {
           return [
@@ -170,7 +170,7 @@ export const guardedWrites: Oracle = {
         }
       }
       if (it.kind !== 'effect' || !it.applied) continue;
-      if (it.guard === 'condition check' && latest.get(it.lease) !== it.holder) {
+      if (it.guard !== 'fencing token' && latest.get(it.lease) !== it.holder) {
         found.push({
           atMs: it.atMs,
           message:
@@ -190,23 +190,6 @@ export const guardedWrites: Oracle = {
         }
         written.set(it.lease, Math.max(place, written.get(it.lease) ?? -1));
       }
-    }
-    return found;
-  },
-};
-
-export const oncePerTick: Oracle = {
-  holds: 'each tick of a job takes effect at most once',
-  check: (history) => {
-    const found: Found[] = [];
-    const done = new Set<string>();
-    for (const it of history) {
-      if (it.kind !== 'effect' || !it.applied || it.tick === undefined) continue;
-      const key = `${it.lease} ${it.guard} ${it.tick}`;
-      if (done.has(key)) {
-        found.push({ atMs: it.atMs, message: `Tick ${it.tick} of ${it.lease} took effect twice.` });
-      }
-      done.add(key);
     }
     return found;
   },
