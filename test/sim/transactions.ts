@@ -42,7 +42,7 @@ export class Transactions implements TransactionClient {
       if (answer.kind === 'refused') throw refused(answer);
       return { output: {}, response: { statusCode: 200 } };
     };
-    const handler = middlewareStack.resolve(sent as never, {} as never) as Handler;
+    const handler = middlewareStack.resolve(sent as never, {}) as Handler;
     return handler({ input, request: {} }).then(({ output }) => output);
   }
 }
