@@ -147,7 +147,8 @@ describe.concurrent(`on Managed Instances (${runtime}), slots`, () => {
     const { holderIdentity } = lines(a)[0]!;
     expect(await stage.record(overdue)).toMatchObject({ holderIdentity, leaseTransitions: 1 });
     await a.printed('"do":"end","step":65,');
-    await expect.poll(async () => (await stage.record(overdue)).vacant).toBe(true);
+    const vacant = async () => (await stage.record(overdue)).vacant;
+    await expect.poll(vacant, { timeout: 5_000 }).toBe(true);
   });
 });
 
