@@ -9,6 +9,10 @@ import { Candidate, recordIn, SECOND } from './harness.ts';
 
 type Misbehaviour = () => unknown;
 
+async function rejectWith(whatever: unknown): Promise<never> {
+  throw whatever;
+}
+
 const MISBEHAVIOURS: readonly (readonly [string, Misbehaviour])[] = [
   [
     'throws at once',
@@ -17,8 +21,8 @@ const MISBEHAVIOURS: readonly (readonly [string, Misbehaviour])[] = [
     },
   ],
   ['rejects with no LeaseError', () => Promise.reject(new RangeError('pool exhausted'))],
-  ['rejects with nothing', () => Promise.reject(undefined)],
-  ['rejects with a text', () => Promise.reject('down')],
+  ['rejects with nothing', () => rejectWith(undefined)],
+  ['rejects with a text', () => rejectWith('down')],
   ['answers nothing', () => Promise.resolve(undefined)],
   ['answers what is no answer', () => Promise.resolve({ kind: 'nonsense' })],
   ['is not even asynchronous', () => 7],
