@@ -19,6 +19,7 @@ import {
   LambdaEnvironment,
 } from '../support/lambda-runtime/index.ts';
 import type { Done, Line, Task } from './fixtures/leased.ts';
+import type { TickTask } from './fixtures/ticking.ts';
 
 export interface StartOptions extends Partial<EnvironmentOptions> {
   /** The lease's options. */
@@ -74,7 +75,7 @@ export async function openStage(fixture = 'leased.ts'): Promise<LeaseStage> {
 
 export function invoke(
   environment: LambdaEnvironment,
-  task: Task,
+  task: Task | TickTask,
   options: InvokeOptions = {},
 ): Promise<Done | Skipped> {
   const result = environment.invoke(task, options).then(returned<Done | Skipped>);

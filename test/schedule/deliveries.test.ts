@@ -185,6 +185,20 @@ describe('a run that does not complete its tick', () => {
     expect(stage.lastTick).toBe(0);
   });
 
+  test('because it is killed, tick after tick, keeps none of the next ones from running', async () => {
+    const job = stage.job({}, () => new Promise(() => undefined));
+    for (const hour of [0, 1, 2, 3, 4]) {
+      await stage.reach(hour);
+      void job(tick(hour), stage.context(3_590_000));
+      await stage.clock.advance(0);
+      expect(stage.record('job')).toMatchObject({ vacant: false, leaseTransitions: hour + 1 });
+    }
+    expect(stage.ran).toEqual([0, 1, 2, 3, 4]);
+    await stage.reach(5);
+    expect(await stage.job()(tick(5), stage.context())).toBe('done');
+    expect(stage.lastTick).toBe(5);
+  });
+
   test('because it is killed counts as a failure of the next one that fails', async () => {
     const fails = () => Promise.reject(new Error('broken'));
     await rejection(stage.job({}, fails)(tick(0), stage.context()));
