@@ -22,7 +22,8 @@ export interface WorkResult {
   readonly fencingToken: number;
 }
 
-const { LEASE_NAME, LEASE_DURATION_SECONDS, WORK_URL, WORK_STEPS, WORK_STEP_MS } = process.env;
+const { LEASE_NAME, LEASE_DURATION_SECONDS, LEASE_PERIOD_SECONDS } = process.env;
+const { WORK_URL, WORK_STEPS, WORK_STEP_MS } = process.env;
 
 // Two jobs must never share a lease by accident: there is no default name.
 if (!LEASE_NAME) throw new Error('LEASE_NAME is not set: name the lease that this worker needs.');
@@ -34,7 +35,11 @@ const options = {
   ...(LEASE_DURATION_SECONDS ? { leaseDurationSeconds: Number(LEASE_DURATION_SECONDS) } : {}),
 };
 
-const onSchedule = scheduledSingleton(options, work);
+const onSchedule = scheduledSingleton(
+  // With its period the monitor tells of a tick that was not completed in time.
+  { ...options, ...(LEASE_PERIOD_SECONDS ? { periodSeconds: Number(LEASE_PERIOD_SECONDS) } : {}) },
+  work,
+);
 const onDemand = withLease(options, work);
 
 export const handler = (event: WorkEvent, context: LambdaContext) =>

@@ -6,6 +6,7 @@ import { ManagedPolicy, Role, ServicePrincipal, type IRole } from 'aws-cdk-lib/a
 import { Architecture, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays, type ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
+import { acknowledge } from './acknowledge.ts';
 
 export const RUNTIME = Runtime.NODEJS_24_X;
 export const ARCHITECTURE = Architecture.ARM_64;
@@ -43,6 +44,11 @@ function makeRole(scope: Construct, logGroup: ILogGroup, inVpc = false): IRole {
   if (inVpc) {
     const policy = 'service-role/AWSLambdaVPCAccessExecutionRole';
     role.addManagedPolicy(ManagedPolicy.fromAwsManagedPolicyName(policy));
+    acknowledge(
+      role,
+      'What it allows, network interfaces in a VPC, cannot be limited to resources known before.',
+      `AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${policy}]`,
+    );
   }
   return role;
 }

@@ -4,6 +4,7 @@ export {
   LeaseTable,
   type HolderGrantOptions,
   type ILeaseTable,
+  type LeaseTableImport,
   type LeaseTableProps,
 } from './lease-table.ts';
 export { LifecycleMonitor, type LifecycleMonitorProps } from './lifecycle-monitor.ts';

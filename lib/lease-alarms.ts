@@ -8,6 +8,7 @@ import {
   CompositeAlarm,
   MathExpression,
   type Alarm,
+  type AlarmBase,
   type MetricOptions,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { ITopic } from 'aws-cdk-lib/aws-sns';
@@ -21,7 +22,7 @@ export interface LeaseAlarmsProps {
   readonly table: ILeaseTable;
   readonly monitor: LifecycleMonitor;
   /**
-   * Jobs whose own alarms belong to the composite.
+   * Jobs whose own alarms belong to the composite. Those tell each job's `alarmTopic`.
    * @default - none
    */
   readonly jobs?: readonly Singleton[];
@@ -41,6 +42,9 @@ export interface LeaseAlarmsProps {
 const MINUTE = Duration.minutes(1);
 const FLAPPING_WINDOW = Duration.minutes(10);
 const LOOK = 'the widget of the dashboard shows which';
+
+/** A rule has at most 100 alarms and 10,240 characters, of which an alarm's ARN takes up to 200. */
+const ALARMS_IN_A_RULE = 50;
 
 /** Alarms on a table of leases and on the monitor that watches it. */
 export class LeaseAlarms extends Construct {
@@ -152,8 +156,21 @@ export class LeaseAlarms extends Construct {
       ...jobs.flatMap((job) => job.alarms),
     ];
     this.composite = new CompositeAlarm(this, 'Any', {
-      alarmRule: AlarmRule.anyOf(...this.alarms),
+      alarmRule: AlarmRule.anyOf(...inGroups(this, this.alarms)),
       alarmDescription: `Something is wrong with the leases in ${table.tableName}: see its alarms.`,
     });
   }
+}
+
+/** The alarms themselves or, where one rule cannot name so many, composites of them. */
+function inGroups(scope: Construct, alarms: readonly Alarm[]): readonly AlarmBase[] {
+  if (alarms.length <= ALARMS_IN_A_RULE) return alarms;
+  const groups = Math.ceil(alarms.length / ALARMS_IN_A_RULE);
+  return Array.from({ length: groups }, (_, group) => {
+    const start = group * ALARMS_IN_A_RULE;
+    return new CompositeAlarm(scope, `Any${group}`, {
+      alarmRule: AlarmRule.anyOf(...alarms.slice(start, start + ALARMS_IN_A_RULE)),
+      alarmDescription: 'Something is wrong with the leases: see its alarms.',
+    });
+  });
 }

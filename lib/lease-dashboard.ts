@@ -1,6 +1,6 @@
 // One page for 3 a.m.: which alarms are on, who holds what, and what has been happening.
 
-import { Duration, Stack } from 'aws-cdk-lib';
+import { Aws, CfnMapping, Duration, Stack, Token } from 'aws-cdk-lib';
 import {
   AlarmStatusWidget,
   CustomWidget,
@@ -16,7 +16,7 @@ import { acknowledge, acknowledgeNoTracing } from './acknowledge.ts';
 import { bundleOf } from './bundle.ts';
 import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
 import type { LeaseAlarms } from './lease-alarms.ts';
-import type { ILeaseTable } from './lease-table.ts';
+import { checkReach, type ILeaseTable } from './lease-table.ts';
 import type { LifecycleMonitor } from './lifecycle-monitor.ts';
 import type { Singleton } from './singleton-function.ts';
 
@@ -40,11 +40,22 @@ export interface LeaseDashboardProps {
   readonly dashboardName?: string;
 }
 
+/** CloudWatch's limit. */
+const ALARMS_IN_A_WIDGET = 100;
+
+/** Partition, the domain of its console, and how the names of its Regions begin. */
+const CONSOLES = [
+  ['aws-cn', 'amazonaws.cn', 'cn-'],
+  ['aws-us-gov', 'amazonaws-us-gov.com', 'us-gov-'],
+  ['aws', 'aws.amazon.com', ''],
+] as const;
+
 /** A dashboard with a live table of the leases in it. */
 export class LeaseDashboard extends Construct {
   readonly dashboard: Dashboard;
   /** Renders the table of leases. It is called with the viewer's own credentials. */
   readonly widgetFunction: LambdaFunction;
+  #consoles: CfnMapping | undefined;
 
   constructor(scope: Construct, id: string, props: LeaseDashboardProps) {
     super(scope, id);
@@ -55,14 +66,17 @@ export class LeaseDashboard extends Construct {
       defaultInterval: Duration.hours(3),
     });
     if (alarms !== undefined) {
-      this.dashboard.addWidgets(
-        new AlarmStatusWidget({
-          title: 'Alarms',
-          alarms: [alarms.composite, ...alarms.alarms],
-          width: 24,
-          height: 4,
-        }),
-      );
+      const all = [alarms.composite, ...alarms.alarms];
+      for (let shown = 0; shown < all.length; shown += ALARMS_IN_A_WIDGET) {
+        this.dashboard.addWidgets(
+          new AlarmStatusWidget({
+            title: 'Alarms',
+            alarms: all.slice(shown, shown + ALARMS_IN_A_WIDGET),
+            width: 24,
+            height: 4,
+          }),
+        );
+      }
     }
     this.dashboard.addWidgets(
       new CustomWidget({
@@ -84,9 +98,21 @@ export class LeaseDashboard extends Construct {
   get url(): string {
     const region = Stack.of(this).region;
     return (
-      `https://${region}.console.aws.amazon.com/cloudwatch/home?region=${region}` +
+      `https://${region}.console.${this.#consoleDomain(region)}/cloudwatch/home?region=${region}` +
       `#dashboards/dashboard/${this.dashboard.dashboardName}`
     );
+  }
+
+  /** In China and in GovCloud the console is elsewhere. */
+  #consoleDomain(region: string): string {
+    if (!Token.isUnresolved(region)) {
+      const [, domain] = CONSOLES.find(([, , prefix]) => region.startsWith(prefix)) ?? CONSOLES[2];
+      return domain;
+    }
+    this.#consoles ??= new CfnMapping(this, 'Consoles', {
+      mapping: Object.fromEntries(CONSOLES.map(([partition, domain]) => [partition, { domain }])),
+    });
+    return this.#consoles.findInMap(Aws.PARTITION, 'domain');
   }
 
   /** Lets `grantee` look at the dashboard, the table of leases in it included. */
@@ -110,7 +136,7 @@ export class LeaseDashboard extends Construct {
 function makeWidgetFunction(scope: Construct, table: ILeaseTable): LambdaFunction {
   const fn = new LambdaFunction(scope, 'Function', {
     ...functionParts(scope),
-    description: `Shows the leases in ${table.tableName} on a dashboard`,
+    description: 'Shows a table of leases on a dashboard',
     code: Code.fromAsset(bundleOf('lease-widget')),
     handler: 'index.handler',
     runtime: RUNTIME,
@@ -119,7 +145,13 @@ function makeWidgetFunction(scope: Construct, table: ILeaseTable): LambdaFunctio
     memorySize: 256,
     environment: { LEASE_TABLE_NAME: table.tableName },
   });
-  table.grantView(fn);
+  checkReach(scope, fn, table);
+  Grant.addToPrincipal({
+    grantee: fn,
+    actions: ['dynamodb:Scan'],
+    resourceArns: [table.tableArn],
+  });
+  table.encryptionKey?.grantDecrypt(fn);
   acknowledgeNoTracing(fn);
   acknowledge(fn, 'The dashboard waits for its answer.', 'Serverless-LambdaDLQ');
   return fn;

@@ -13,7 +13,8 @@ import { acknowledgeNoTracing } from './acknowledge.ts';
 import { bundleOf } from './bundle.ts';
 import { deliver, type Delivery } from './delivery.ts';
 import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
-import type { ILeaseTable } from './lease-table.ts';
+import { isUnknown, secondsOf, secondsText } from './durations.ts';
+import { checkReach, type ILeaseTable } from './lease-table.ts';
 
 export interface LifecycleMonitorProps extends Pick<Delivery, 'deadLetterQueue'> {
   /** The table that is watched. */
@@ -70,9 +71,15 @@ export class LifecycleMonitor extends Construct implements IGrantable {
     super(scope, id);
     const { table, gracePeriod, toleration, passInterval = Duration.seconds(10) } = props;
     for (const [name, value] of Object.entries({ gracePeriod, toleration })) {
-      if (value !== undefined && value.toMilliseconds() <= 0) {
+      if (value !== undefined && !isUnknown(value) && secondsOf(value) <= 0) {
         throw new Error(`${this.node.path}: ${name} is 0; it must be longer.`);
       }
+    }
+    if (isUnknown(passInterval)) {
+      throw new Error(
+        `${this.node.path}: passInterval is known only when the stack is deployed; it must be ` +
+          'known at synth.',
+      );
     }
     const intervalSeconds = secondsOf(passInterval);
     if (intervalSeconds < 1 || intervalSeconds > secondsOf(RUN)) {
@@ -86,7 +93,7 @@ export class LifecycleMonitor extends Construct implements IGrantable {
     this.#service = Names.uniqueResourceName(this, { maxLength: 64, separator: '-' });
     this.function = new LambdaFunction(this, 'Function', {
       ...functionParts(this),
-      description: `Lifecycle monitor of the leases in ${table.tableName}`,
+      description: 'Lifecycle monitor of a table of leases',
       code: Code.fromAsset(bundleOf('lifecycle-monitor')),
       handler: 'index.handler',
       runtime: RUNTIME,
@@ -99,10 +106,11 @@ export class LifecycleMonitor extends Construct implements IGrantable {
         ...paceOf(intervalSeconds),
         POWERTOOLS_METRICS_NAMESPACE: METRICS_NAMESPACE,
         POWERTOOLS_SERVICE_NAME: this.#service,
-        ...(gracePeriod === undefined ? {} : { GRACE_SECONDS: String(secondsOf(gracePeriod)) }),
-        ...(toleration === undefined ? {} : { TOLERATION_SECONDS: String(secondsOf(toleration)) }),
+        ...(gracePeriod === undefined ? {} : { GRACE_SECONDS: secondsText(gracePeriod) }),
+        ...(toleration === undefined ? {} : { TOLERATION_SECONDS: secondsText(toleration) }),
       },
     });
+    checkReach(this, this.function, table);
     acknowledgeNoTracing(this.function);
     this.grantPrincipal = this.function.grantPrincipal;
     table.grantMonitor(this.function);
@@ -144,8 +152,4 @@ function paceOf(intervalSeconds: number): Record<string, string> {
   const [interval, run] =
     intervalSeconds === secondsOf(RUN) ? [0.1, 0.1] : [intervalSeconds, secondsOf(RUN)];
   return { PASS_INTERVAL_SECONDS: String(interval), RUN_SECONDS: String(run) };
-}
-
-function secondsOf(duration: Duration): number {
-  return duration.toSeconds({ integral: false });
 }

@@ -3,7 +3,7 @@
 //
 // The handler is wrapped by `withLease` of the library; this gives it what that needs.
 
-import { Duration, Token, Validations } from 'aws-cdk-lib';
+import { Duration, Validations } from 'aws-cdk-lib';
 import type { Alarm } from 'aws-cdk-lib/aws-cloudwatch';
 import {
   Function as LambdaFunction,
@@ -19,13 +19,17 @@ import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import { makeAlarm } from './alarm.ts';
 import { deliver, type Delivery } from './delivery.ts';
+import { isUnknown, secondsOf, secondsText } from './durations.ts';
 import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
 import { checkLeaseName } from './lease-keys.ts';
-import { LeaseTable, type ILeaseTable } from './lease-table.ts';
+import { checkReach, LeaseTable, type ILeaseTable } from './lease-table.ts';
 import { DEFAULT_NAMESPACE, LONGEST_DURATION_SECONDS } from '../src/schema.ts';
 
 export interface SingletonProps extends Delivery {
-  /** The lease's name, in `LEASE_NAME`. Two jobs with the same one exclude each other. */
+  /**
+   * The lease's name, in `LEASE_NAME`. Two jobs with the same one exclude each other. Two that are
+   * scheduled share their ticks besides: a tick that one has completed is done for the other.
+   */
   readonly leaseName: string;
   /**
    * The lease's namespace, in `LEASE_NAMESPACE`.
@@ -50,7 +54,8 @@ export interface SingletonProps extends Delivery {
    */
   readonly renewed?: boolean;
   /**
-   * When it runs.
+   * When it runs. A rate's period is in `LEASE_PERIOD_SECONDS` for the handler to pass on to
+   * `scheduledSingleton`: then the monitor reports a tick that was not completed.
    * @default - never by itself
    */
   readonly schedule?: ScheduleExpression;
@@ -134,6 +139,8 @@ export class Singleton extends Construct {
     checkDuration(this, props, this.function.timeout);
 
     this.table = props.table ?? new LeaseTable(this, 'Leases');
+    checkReach(this, this.function, this.table);
+    warnOfSharedTicks(this, props);
     this.table.grantHolder(this.function, { leases: [leaseName], namespace });
     const environment = {
       LEASE_TABLE_NAME: this.table.tableName,
@@ -141,7 +148,8 @@ export class Singleton extends Construct {
       LEASE_NAME: leaseName,
       ...(leaseDuration === undefined
         ? {}
-        : { LEASE_DURATION_SECONDS: String(leaseDuration.toSeconds({ integral: false })) }),
+        : { LEASE_DURATION_SECONDS: secondsText(leaseDuration) }),
+      ...periodOf(props.schedule),
     };
     for (const [name, value] of Object.entries(environment)) {
       this.function.addEnvironment(name, value);
@@ -157,7 +165,8 @@ export class Singleton extends Construct {
         metric: this.function.metricErrors({ period: Duration.minutes(5), statistic: 'Sum' }),
         description:
           `A run of the job with lease ${this.lease} has failed or timed out. Look at the logs ` +
-          'of its function; the next tick runs it again, with a new fencing token.',
+          'of its function. Unless it is repeated, its tick is over: if that must not be missed, ' +
+          'invoke the function with the event that lies in the queue of dead letters.',
         missing: 'good',
         topic,
       }),
@@ -178,6 +187,17 @@ export class Singleton extends Construct {
 
   /** Makes a singleton of a function that exists. */
   static of(fn: LambdaFunction, props: SingletonProps): Singleton {
+    // Where nobody checks types.
+    const given: object = fn;
+    if (!('addEnvironment' in given)) {
+      throw new Error(
+        `${fn.node.path}: only a function that is made in this app can be made ` +
+          'a singleton, for its environment is set; not an imported one, a version or an alias.',
+      );
+    }
+    if (fn.node.tryFindChild('Singleton') !== undefined) {
+      throw new Error(`${fn.node.path} is a singleton already; it can hold one lease.`);
+    }
     return new Singleton(fn, 'Singleton', () => fn, props);
   }
 }
@@ -242,16 +262,16 @@ function checkDuration(scope: Construct, props: SingletonProps, timeout: Duratio
         'covers the whole invocation and is never renewed. Leave renewed out.',
     );
   }
-  if (Token.isUnresolved(leaseDuration)) return;
-  const seconds = leaseDuration.toSeconds({ integral: false });
+  if (isUnknown(leaseDuration)) return;
+  const seconds = secondsOf(leaseDuration);
   if (seconds <= 0 || seconds > LONGEST_DURATION_SECONDS) {
     throw new Error(
       `${scope.node.path}: leaseDuration is ${seconds} s; it must be longer than 0 and at most ` +
         `${LONGEST_DURATION_SECONDS} s (366 days).`,
     );
   }
-  if (!renewed && timeout !== undefined) {
-    const needed = timeout.toSeconds({ integral: false }) + TOLERANCE_SECONDS;
+  if (!renewed && timeout !== undefined && !isUnknown(timeout)) {
+    const needed = secondsOf(timeout) + TOLERANCE_SECONDS;
     if (seconds < needed) {
       throw new Error(
         `${scope.node.path}: leaseDuration (${seconds} s) is shorter than the function's ` +
@@ -269,4 +289,32 @@ function checkDuration(scope: Construct, props: SingletonProps, timeout: Duratio
         "the hosts' clocks.",
     );
   }
+}
+
+/** The period of a rate. A cron expression has none. */
+function periodOf(schedule: ScheduleExpression | undefined): Record<string, string> {
+  const rate = /^rate\((\d+) (minute|hour|day)s?\)$/.exec(schedule?.expressionString ?? '');
+  if (rate === null) return {};
+  const unit = { minute: 60, hour: 3_600, day: 86_400 }[rate[2] as 'minute' | 'hour' | 'day'];
+  return { LEASE_PERIOD_SECONDS: String(Number(rate[1]) * unit) };
+}
+
+/** By table and lease, the scheduled job that came first. */
+const scheduled = new WeakMap<ILeaseTable, Map<string, Singleton>>();
+
+function warnOfSharedTicks(job: Singleton, { schedule }: SingletonProps): void {
+  if (schedule === undefined) return;
+  const jobs = scheduled.get(job.table) ?? new Map<string, Singleton>();
+  scheduled.set(job.table, jobs);
+  const first = jobs.get(job.lease);
+  if (first === undefined) {
+    jobs.set(job.lease, job);
+    return;
+  }
+  Validations.of(job).addWarning(
+    'lambda-lease:shared-ticks',
+    `It has the lease ${job.lease} of ${first.node.path}, and both are on a schedule: a tick ` +
+      'that one has completed is done for the other, which skips it and all that are older. Give ' +
+      'each job a leaseName of its own.',
+  );
 }

@@ -133,6 +133,24 @@ describe('alarms', () => {
     expect(alarmsOf(template).get('Flapping')).toMatchObject({ Threshold: expected });
   });
 
+  test('of more jobs than one rule can name are in composites of the composite', () => {
+    const template = templateOf((stack) => build(stack, 25));
+    const composites = resourcesOf(template, 'AWS::CloudWatch::CompositeAlarm');
+    const named = (rule: unknown) =>
+      [...(plain(rule) as string).matchAll(/ALARM\("<(\w+)\.Arn>"\)/g)].map(([, id]) => id);
+    const rules = composites.map(([id, { Properties }]) => ({
+      id,
+      names: named(Properties['AlarmRule']),
+    }));
+    const ids = resourcesOf(template, 'AWS::CloudWatch::Alarm').map(([id]) => id);
+    expect(ids).toHaveLength(59);
+    expect(rules.map(({ names }) => names.length).sort()).toEqual([2, 50, 9]);
+    const top = rules.find(({ names }) => names.length === 2)!;
+    const below = rules.filter((each) => each !== top);
+    expect([...top.names].sort()).toEqual(below.map(({ id }) => id).sort());
+    expect(below.flatMap(({ names }) => names).sort()).toEqual(ids.sort());
+  });
+
   test('of a zone add up what is partly and what is wholly silent', () => {
     const alarm = alarmsOf(templateOf((stack) => build(stack, 0))).get('MassExpiry');
     const metrics = alarm?.['Metrics'] as { Id: string; Expression?: string }[];

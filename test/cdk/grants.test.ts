@@ -4,9 +4,15 @@
 import { readFileSync } from 'node:fs';
 import { Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { EventBus } from 'aws-cdk-lib/aws-events';
+import { Key } from 'aws-cdk-lib/aws-kms';
 import type { Stack } from 'aws-cdk-lib';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { LeaseTable, LifecycleMonitor, type HolderGrantOptions } from '../../lib/index.ts';
+import {
+  LeaseDashboard,
+  LeaseTable,
+  LifecycleMonitor,
+  type HolderGrantOptions,
+} from '../../lib/index.ts';
 import { EVENT_SOURCE } from '../../src/events.ts';
 import { LEASE_KINDS } from '../../src/schema.ts';
 import { allows, statementsOf, type Statement } from './iam.ts';
@@ -119,6 +125,15 @@ describe('grantHolder', () => {
     expect(texts).not.toMatch(/\$\{(?![*?$]\})/);
   });
 
+  test.each([
+    [['default/sync'], HOLDING],
+    [['default/sync/0'], HOLDING],
+    [['default/sync/99'], HOLDING],
+    [['default/synchronised'], []],
+  ])('of a lease with slots, asked for %j', (keys, expected) => {
+    expect(allowed(granted({ leases: ['sync', 'sync/*'] }), keys)).toEqual(expected);
+  });
+
   test('covers the copies in other Regions', () => {
     const template = templateOf((stack) => {
       const table = new LeaseTable(stack, 'Leases', {
@@ -147,8 +162,8 @@ describe('grantHolder', () => {
   });
 });
 
-describe('grantMonitor and grantView', () => {
-  const statements = (grant: 'grantMonitor' | 'grantView') =>
+describe('grantMonitor, grantView and grantOperate', () => {
+  const statements = (grant: 'grantMonitor' | 'grantView' | 'grantOperate') =>
     statementsOf(
       templateOf((stack) => new LeaseTable(stack, 'Leases')[grant](role(stack))),
       'Them',
@@ -164,6 +179,12 @@ describe('grantMonitor and grantView', () => {
     const expected = ['dynamodb:GetItem', 'dynamodb:Scan'];
     expect(allowed(statements('grantView'), ['default/a'])).toEqual(expected);
     expect(allowed(statements('grantView'))).toEqual(expected);
+  });
+
+  test('an operator intervenes, and deletes nothing', () => {
+    const expected = ['GetItem', 'UpdateItem', 'Scan'].map((name) => `dynamodb:${name}`);
+    expect(allowed(statements('grantOperate'), ['default/a'])).toEqual(expected);
+    expect(allowed(statements('grantOperate'))).toEqual(expected);
   });
 
   test('a table of another app is granted in the same way', () => {
@@ -185,6 +206,59 @@ test('the library calls nothing that the grants leave out', () => {
   const store = readFileSync(`${root}src/dynamodb-store.ts`, 'utf8');
   const called = [...new Set([...store.matchAll(/new (\w+)Command\(/g)].map((match) => match[1]))];
   expect(called.sort()).toEqual(['DeleteItem', 'GetItem', 'Scan', 'UpdateItem']);
+});
+
+describe('a key of the customer', () => {
+  const ENCRYPT = ['kms:Decrypt', 'kms:Encrypt', 'kms:ReEncryptFrom', 'kms:GenerateDataKey'];
+
+  test.each([
+    ['grantHolder', ENCRYPT],
+    ['grantMonitor', ENCRYPT],
+    ['grantOperate', ENCRYPT],
+    ['grantView', ['kms:Decrypt']],
+  ] as const)('is used with %s, for a table made here or elsewhere', (grant, expected) => {
+    for (const imported of [false, true]) {
+      const template = templateOf((stack) => {
+        const encryptionKey = new Key(stack, 'Key');
+        const table = imported
+          ? LeaseTable.fromTableName(stack, 'Leases', 'leases', { encryptionKey })
+          : new LeaseTable(stack, 'Leases', { encryptionKey });
+        if (grant === 'grantHolder') table.grantHolder(role(stack), { leases: ['a'] });
+        else table[grant](role(stack));
+      });
+      const [[key] = ['']] = resourcesOf(template, 'AWS::KMS::Key');
+      const actions = [...ENCRYPT, 'kms:ScheduleKeyDeletion', 'kms:CreateGrant'];
+      const statements = statementsOf(template, 'Them');
+      const resource = `<${key}.Arn>`;
+      expect(actions.filter((action) => allows(statements, { action, resource }))).toEqual(
+        expected,
+      );
+    }
+  });
+
+  test('is used by the widget of the dashboard for reading', () => {
+    const template = templateOf((stack) => {
+      const table = new LeaseTable(stack, 'Leases', { encryptionKey: new Key(stack, 'Key') });
+      new LeaseDashboard(stack, 'Dashboard', {
+        table,
+        monitor: new LifecycleMonitor(stack, 'Monitor', { table }),
+      });
+    });
+    const actions = statementsOf(template, 'DashboardWidgetRole').map(({ Action }) => Action);
+    expect(actions).toContain('kms:Decrypt');
+  });
+});
+
+test('the widget of the dashboard reads the table whole, and does nothing else', () => {
+  const statements = statementsOf(
+    templateOf((stack) => {
+      const table = new LeaseTable(stack, 'Leases');
+      const monitor = new LifecycleMonitor(stack, 'Monitor', { table });
+      new LeaseDashboard(stack, 'Dashboard', { table, monitor });
+    }),
+    'DashboardWidgetRole',
+  );
+  expect(allowed(statements)).toEqual(['dynamodb:Scan']);
 });
 
 describe("the monitor's role", () => {

@@ -1,6 +1,8 @@
 // The table as it is synthesised, prop by prop, and what it refuses.
 
 import { RemovalPolicy } from 'aws-cdk-lib';
+import { Key } from 'aws-cdk-lib/aws-kms';
+import { Match } from 'aws-cdk-lib/assertions';
 import { describe, expect, test } from 'vitest';
 import { LeaseTable, type LeaseTableProps } from '../../lib/index.ts';
 import { FLAGS, plain, resourcesOf, stackWith, templateOf } from './stage.ts';
@@ -86,6 +88,16 @@ test('deletion protection outlives a removal policy where it is asked for', () =
   expect(replica).toMatchObject({ DeletionProtectionEnabled: true });
 });
 
+test('is encrypted with a key of the customer', () => {
+  const template = templateOf((stack) => {
+    new LeaseTable(stack, 'Leases', { encryptionKey: new Key(stack, 'Key') });
+  });
+  template.hasResourceProperties('AWS::DynamoDB::GlobalTable', {
+    SSESpecification: { SSEEnabled: true, SSEType: 'KMS' },
+    Replicas: [Match.objectLike({ SSESpecification: { KMSMasterKeyId: Match.anyValue() } })],
+  });
+});
+
 test('a metric is of that table', () => {
   const metric = new LeaseTable(stackWith(), 'Leases').metric('WriteThrottleEvents');
   expect(metric.namespace).toBe('AWS/DynamoDB');
@@ -154,6 +166,19 @@ describe('a lease table refuses', () => {
     const stack = stackWith({}, {});
     expect(() => new LeaseTable(stack, 'Leases', { replicaRegions: ['eu-west-2'] })).toThrow(
       /Give the stack an env with a region/,
+    );
+  });
+
+  test('a name that DynamoDB does not take', () => {
+    expect(() => tableOf({ tableName: 'a b' })).toThrow(/tableName is "a b"/);
+  });
+
+  test('one key for copies in several Regions', () => {
+    const stack = stackWith();
+    const encryptionKey = new Key(stack, 'Key');
+    const replicaRegions = ['eu-west-2', 'eu-west-3'];
+    expect(() => new LeaseTable(stack, 'Leases', { encryptionKey, replicaRegions })).toThrow(
+      /encryptionKey is given beside replicaRegions.*Leave one/,
     );
   });
 

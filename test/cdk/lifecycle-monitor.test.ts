@@ -1,11 +1,16 @@
 // The monitor as it is synthesised, prop by prop, and what it refuses.
 
-import { Duration } from 'aws-cdk-lib';
+import { CfnParameter, Duration } from 'aws-cdk-lib';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
 import { EventBus, type IEventBus } from 'aws-cdk-lib/aws-events';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { LeaseTable, LifecycleMonitor, type LifecycleMonitorProps } from '../../lib/index.ts';
+import {
+  LeaseDashboard,
+  LeaseTable,
+  LifecycleMonitor,
+  type LifecycleMonitorProps,
+} from '../../lib/index.ts';
 import { bundle, FLAGS, plain, resourcesOf, stackWith, templateOf } from './stage.ts';
 
 beforeAll(bundle);
@@ -106,6 +111,59 @@ describe('the monitor', () => {
         ],
     );
     expect(new Set(names).size).toBe(2);
+  });
+
+  test('takes times from a parameter of the template', () => {
+    const template = templateOf((stack) => {
+      const { valueAsNumber } = new CfnParameter(stack, 'Patience', { type: 'Number' });
+      new LifecycleMonitor(stack, 'Monitor', {
+        table: new LeaseTable(stack, 'Leases'),
+        gracePeriod: Duration.seconds(valueAsNumber),
+        toleration: Duration.seconds(valueAsNumber),
+      });
+    });
+    expect(environmentOf(template)).toMatchObject({
+      GRACE_SECONDS: '<Patience>',
+      TOLERATION_SECONDS: '<Patience>',
+    });
+  });
+
+  test('says nothing too long of a table with the longest name', () => {
+    const template = templateOf((stack) => {
+      const table = LeaseTable.fromTableName(stack, 'Leases', 'x'.repeat(255));
+      const monitor = new LifecycleMonitor(stack, 'Monitor', { table });
+      new LeaseDashboard(stack, 'Dashboard', { table, monitor });
+    });
+    for (const [id, { Properties }] of resourcesOf(template, 'AWS::Lambda::Function')) {
+      // A reference has 255 characters once it is deployed.
+      expect(Properties['Description'], id).toEqual(expect.any(String));
+    }
+  });
+
+  test('is refused a table that is in another Region only', () => {
+    const stack = stackWith();
+    const far = stackWith({}, { region: 'us-west-1', account: stack.account });
+    const table = new LeaseTable(far, 'Leases');
+    expect(() => new LifecycleMonitor(stack, 'Monitor', { table })).toThrow(
+      /function is in eu-west-1 and the table in us-west-1.*replicaRegions/,
+    );
+  });
+
+  test('watches a copy that is in its Region', () => {
+    const stack = stackWith();
+    const far = stackWith({}, { region: 'eu-west-2', account: stack.account });
+    const table = new LeaseTable(far, 'Leases', { replicaRegions: ['eu-west-1', 'eu-west-3'] });
+    expect(() => new LifecycleMonitor(stack, 'Monitor', { table })).not.toThrow();
+  });
+
+  test('is refused a pace that is not known at synth', () => {
+    const stack = stackWith();
+    const { valueAsNumber } = new CfnParameter(stack, 'Pace', { type: 'Number' });
+    const passInterval = Duration.seconds(valueAsNumber);
+    const table = new LeaseTable(stack, 'Leases');
+    expect(() => new LifecycleMonitor(stack, 'Monitor', { table, passInterval })).toThrow(
+      /passInterval is known only when the stack is deployed/,
+    );
   });
 
   test.each<[string, Partial<LifecycleMonitorProps>, RegExp]>([

@@ -162,6 +162,18 @@ test('are as many as the README charges for', () => {
   expect((inAlarms.length * 0.1 + 0.5).toFixed(2)).toBe('1.80');
 });
 
+test('and its rows add up to what it says they cost together', () => {
+  const readme = readFileSync(`${root}README.md`, 'utf8');
+  const [, table = ''] = /\| resource \| \$ \| for \|\n\|[-|]+\n((?:\|.*\n)+)/.exec(readme) ?? [];
+  const rows = table
+    .trim()
+    .split('\n')
+    .map((row) => Number(row.split('|')[2]?.replaceAll('*', '')));
+  expect(rows.length).toBeGreaterThan(5);
+  const together = rows.pop();
+  expect(rows.reduce((sum, each) => sum + each, 0)).toBeCloseTo(together!, 6);
+});
+
 describe('the dashboard', () => {
   test('may be viewed with its widget, and nothing else', () => {
     const stack = new LeaderElectionStack(new App(), 'Example');

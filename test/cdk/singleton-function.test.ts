@@ -1,12 +1,18 @@
 // A scheduled singleton as it is synthesised, prop by prop, and what it refuses.
 
-import { Duration } from 'aws-cdk-lib';
+import { CfnParameter, Duration } from 'aws-cdk-lib';
 import { Match, type Template } from 'aws-cdk-lib/assertions';
 import { Vpc, type IVpc } from 'aws-cdk-lib/aws-ec2';
-import { Architecture, Runtime } from 'aws-cdk-lib/aws-lambda';
+import {
+  Alias,
+  Architecture,
+  Function as LambdaFunction,
+  Runtime,
+  type IVersion,
+} from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
-import { Queue } from 'aws-cdk-lib/aws-sqs';
+import { Queue, QueueEncryption } from 'aws-cdk-lib/aws-sqs';
 import { describe, expect, test } from 'vitest';
 import {
   LeaseTable,
@@ -15,7 +21,7 @@ import {
   type SingletonFunctionProps,
   type SingletonProps,
 } from '../../lib/index.ts';
-import { statementsOf } from './iam.ts';
+import { allows, statementsOf } from './iam.ts';
 import {
   FLAGS,
   plain,
@@ -76,6 +82,7 @@ describe.each(FLAGS)('a singleton function, with %s', (_, flags) => {
       LEASE_TABLE_NAME: expect.stringMatching(/^<JobLeases/) as string,
       LEASE_NAMESPACE: 'reports',
       LEASE_NAME: 'nightly-report',
+      LEASE_PERIOD_SECONDS: '3600',
     });
     const [condition] = statementsOf(template, 'JobRole').flatMap((s) => s.Condition ?? []);
     expect(condition?.['ForAllValues:StringEquals']).toEqual({
@@ -186,6 +193,44 @@ describe('a singleton function', () => {
     expect(environmentOf(synth())).not.toHaveProperty('LEASE_DURATION_SECONDS');
   });
 
+  test.each([
+    [ScheduleExpression.rate(Duration.minutes(1)), '60'],
+    [ScheduleExpression.rate(Duration.days(2)), '172800'],
+    [ScheduleExpression.expression('rate(5 hours)'), '18000'],
+    [ScheduleExpression.cron({ minute: '0' }), undefined],
+    [undefined, undefined],
+  ])('passes the period of %s on', (schedule, expected) => {
+    const template = templateOf((stack) => {
+      const job = { code: someCode(), leaseName: 'a' };
+      new SingletonFunction(stack, 'Job', schedule === undefined ? job : { ...job, schedule });
+    });
+    expect(environmentOf(template)['LEASE_PERIOD_SECONDS']).toBe(expected);
+  });
+
+  test('takes its duration from a parameter of the template', () => {
+    const template = templateOf((stack) => {
+      const { valueAsNumber } = new CfnParameter(stack, 'Seconds', { type: 'Number' });
+      const leaseDuration = Duration.seconds(valueAsNumber);
+      const timeout = leaseDuration;
+      const job = { code: someCode(), leaseName: 'a', leaseDuration, timeout, renewed: false };
+      new SingletonFunction(stack, 'Job', { ...job, retryAttempts: valueAsNumber });
+    });
+    expect(environmentOf(template)['LEASE_DURATION_SECONDS']).toBe('<Seconds>');
+  });
+
+  test("lets its schedule use a queue's own key", () => {
+    const template = templateOf((stack) => {
+      const deadLetterQueue = new Queue(stack, 'Theirs', { encryption: QueueEncryption.KMS });
+      const job = { code: someCode(), leaseName: 'a', deadLetterQueue, schedule: HOURLY };
+      new SingletonFunction(stack, 'Job', job);
+    });
+    const statements = statementsOf(template, 'JobSchedulerRole');
+    const [[key] = ['']] = resourcesOf(template, 'AWS::KMS::Key');
+    for (const action of ['kms:Decrypt', 'kms:GenerateDataKey']) {
+      expect(allows(statements, { action, resource: `<${key}.Arn>` }), action).toBe(true);
+    }
+  });
+
   test('may work in a VPC', () => {
     const template = templateOf((stack) => {
       const vpc = new Vpc(stack, 'Vpc', { natGateways: 0 }) as IVpc;
@@ -243,11 +288,48 @@ describe('a singleton refuses', () => {
     ],
     ['no duration at all', { leaseDuration: Duration.seconds(0) }, /leaseDuration is 0 s/],
     ['a duration of more than a year', { leaseDuration: Duration.days(367) }, /366 days/],
+    ['a tick of its own', { input: { scheduledTime: 'now' } }, /input has scheduledTime/],
+    ['an ARN of its own', { input: { scheduleArn: 'arn' } }, /input has scheduleArn/],
     ['three retries', { retryAttempts: 3 }, /retryAttempts is 3.*0, 1 or 2/],
     ['an age below a minute', { maxEventAge: Duration.seconds(59) }, /maxEventAge is 59 s/],
     ['an age of a day', { maxEventAge: Duration.days(1) }, /between 60 s and 6 hours/],
   ])('%s', (_, props, message) => {
     expect(() => synth(props)).toThrow(message);
+  });
+
+  test('a table that is in another Region', () => {
+    const stack = stackWith();
+    const far = stackWith({}, { region: 'us-west-1', account: stack.account });
+    const table = new LeaseTable(far, 'Leases');
+    expect(() => singleton(someFunction(stack), { leaseName: 'a', table })).toThrow(
+      /function is in eu-west-1 and the table in us-west-1/,
+    );
+  });
+
+  test('what is not made in this app', () => {
+    const stack = stackWith();
+    const imported = LambdaFunction.fromFunctionName(stack, 'Theirs', 'theirs');
+    const { currentVersion: version } = someFunction(stack, 'Ours');
+    const alias = new Alias(stack, 'Live', { aliasName: 'live', version: version as IVersion });
+    for (const fn of [imported, version, alias]) {
+      expect(() => singleton(fn as unknown as LambdaFunction, { leaseName: 'a' })).toThrow(
+        /^Test\/.*: only a function that is made in this app/,
+      );
+    }
+  });
+
+  test('to be one twice, or to settle again what is settled', () => {
+    const stack = stackWith();
+    const twice = someFunction(stack, 'Twice');
+    singleton(twice, { leaseName: 'a' });
+    expect(() => singleton(twice, { leaseName: 'b' })).toThrow(
+      /Test\/Twice is a singleton already/,
+    );
+    const settled = someFunction(stack, 'Settled');
+    settled.configureAsyncInvoke({ retryAttempts: 1 });
+    expect(() => singleton(settled, { leaseName: 'c' })).toThrow(
+      /asynchronous invocation is configured already. Leave onFailure/,
+    );
   });
 
   test('nothing that works', () => {
@@ -281,6 +363,31 @@ test('a duration that no clock can be proven for is warned of', () => {
       .node.metadata.some(({ data }) => String(data).includes('cannot prove'));
   };
   expect([warned(5), warned(7), warned(8), warned(15)]).toEqual([true, true, false, false]);
+});
+
+test('two scheduled jobs that share their ticks are warned of', () => {
+  const stack = stackWith();
+  const table = new LeaseTable(stack, 'Leases');
+  const job = { code: someCode(), leaseName: 'a', table };
+  const warned = (id: string, props: Partial<SingletonFunctionProps>) =>
+    new SingletonFunction(stack, id, { ...job, ...props }).node.metadata.some(({ data }) =>
+      String(data).includes('lease default/a of Test/First'),
+    );
+  expect([
+    warned('First', { schedule: HOURLY }),
+    warned('ByHand', {}),
+    warned('Elsewhere', { schedule: HOURLY, namespace: 'other' }),
+    warned('Another', { schedule: HOURLY, leaseName: 'b' }),
+    warned('Second', { schedule: HOURLY }),
+  ]).toEqual([false, false, false, false, true]);
+});
+
+test('a queue that is FIFO is refused', () => {
+  const stack = stackWith();
+  const deadLetterQueue = new Queue(stack, 'Queue', { fifo: true });
+  expect(() => singleton(someFunction(stack), { leaseName: 'a', deadLetterQueue })).toThrow(
+    /deadLetterQueue is a FIFO queue/,
+  );
 });
 
 test('logs are kept elsewhere where a log group is given', () => {

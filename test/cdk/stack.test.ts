@@ -5,17 +5,29 @@ import { mkdtempDisposable, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { App, Validations, type Stack } from 'aws-cdk-lib';
+import { App, Duration, Stack, Validations } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
+import { Vpc } from 'aws-cdk-lib/aws-ec2';
+import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import { Queue } from 'aws-cdk-lib/aws-sqs';
 import { AwsSolutionsChecks, ServerlessChecks } from 'cdk-nag';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { readContext } from '../../lib/context.ts';
-import { LeaderElectionStack, type LeaderElectionStackProps } from '../../lib/index.ts';
+import {
+  LeaderElectionStack,
+  LeaseAlarms,
+  LeaseDashboard,
+  LeaseTable,
+  LifecycleMonitor,
+  SingletonFunction,
+  type LeaderElectionStackProps,
+} from '../../lib/index.ts';
 import { statementsOf } from './iam.ts';
-import { bundle, FLAGS, plain, resourcesOf, root } from './stage.ts';
+import { bundle, FLAGS, plain, resourcesOf, root, someCode } from './stage.ts';
 
 beforeAll(bundle);
+
+type Outputs = Readonly<Record<string, { readonly Value: unknown }>>;
 
 function synth(props: LeaderElectionStackProps = {}, context = {}): Template {
   return Template.fromStack(new LeaderElectionStack(new App({ context }), 'Example', props));
@@ -53,6 +65,21 @@ describe.each(FLAGS)('the example stack, with %s', (_, flags) => {
   });
 });
 
+test('the example stack is the same with all feature flags and with none', () => {
+  const [withAll, withNone] = FLAGS.map(([, flags]) => withoutOrder(synth({}, flags).toJSON()));
+  expect(withNone).toEqual(withAll);
+});
+
+/** Some flags sort the actions of a policy. */
+function withoutOrder(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const all = value.map(withoutOrder);
+    return all.every((each) => typeof each === 'string') ? all.sort() : all;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutOrder(each)]));
+}
+
 describe('the example stack', () => {
   test('keeps its table, and lets go of it where it is disposable', () => {
     const [[, kept] = []] = resourcesOf(synth(), 'AWS::DynamoDB::GlobalTable');
@@ -79,9 +106,36 @@ describe('the example stack', () => {
     const table = outputs['TableName']?.Value ?? '';
     expect(outputs['LookCommand']?.Value).toContain(`aws dynamodb scan`);
     expect(outputs['LookCommand']?.Value).toContain(`--table-name ${table} `);
-    expect(outputs['DashboardUrl']?.Value).toMatch(
-      /^https:\/\/<AWS::Region>\.console\.aws\.amazon\.com\/cloudwatch\/home\?region=<AWS::Region>#dashboards\/dashboard\/<Dashboard/,
-    );
+  });
+
+  test.each([
+    ['eu-west-1', 'console.aws.amazon.com'],
+    ['cn-north-1', 'console.amazonaws.cn'],
+    ['us-gov-west-1', 'console.amazonaws-us-gov.com'],
+  ])('in %s has its dashboard at %s', (region, domain) => {
+    const { DashboardUrl: known } = synth({ env: { region } }).toJSON()['Outputs'] as Outputs;
+    const url = plain(known?.Value) as string;
+    const page = `https://${region}.${domain}/cloudwatch/home?region=${region}#dashboards/dashboard/`;
+    expect(url.replace(/<Dashboard\w+>$/, '')).toBe(page);
+  });
+
+  test('finds the console of a partition that is known only when it is deployed', () => {
+    const { Outputs, Mappings } = synth().toJSON() as {
+      Outputs: Outputs;
+      Mappings: Record<string, unknown>;
+    };
+    const [[name, domains] = []] = Object.entries(Mappings);
+    expect(domains).toEqual({
+      aws: { domain: 'aws.amazon.com' },
+      'aws-cn': { domain: 'amazonaws.cn' },
+      'aws-us-gov': { domain: 'amazonaws-us-gov.com' },
+    });
+    const { 'Fn::Join': [, parts] = [] } = Outputs['DashboardUrl']?.Value as {
+      'Fn::Join'?: [string, unknown[]];
+    };
+    expect(parts).toContainEqual({
+      'Fn::FindInMap': [name, { Ref: 'AWS::Partition' }, 'domain'],
+    });
   });
 
   test('subscribes an e-mail address to its alarms', () => {
@@ -140,6 +194,55 @@ describe('a policy checker', () => {
 
   test('has nothing to say', async () => {
     expect(await findings((app) => new LeaderElectionStack(app, 'Example'))).toEqual([]);
+  });
+
+  const HOURLY = ScheduleExpression.rate(Duration.hours(1));
+  /** Of a reader's own function: whether it is traced is theirs to say. */
+  const THEIRS = ['Serverless-LambdaTracing'];
+  test.each<[string, string[], (stack: Stack) => unknown]>([
+    [
+      'a singleton function alone',
+      THEIRS,
+      (stack) =>
+        new SingletonFunction(stack, 'Job', { code: someCode(), leaseName: 'a', schedule: HOURLY }),
+    ],
+    [
+      'one in a VPC',
+      THEIRS,
+      (stack) => {
+        const given = {
+          vpcId: 'vpc-12345678',
+          availabilityZones: ['eu-west-1a'],
+          privateSubnetIds: ['subnet-12345678'],
+        };
+        const vpc = Vpc.fromVpcAttributes(stack, 'Vpc', given);
+        new SingletonFunction(stack, 'Job', { code: someCode(), leaseName: 'a', vpc });
+      },
+    ],
+    [
+      'a table with copies',
+      [],
+      (stack) => new LeaseTable(stack, 'Leases', { replicaRegions: ['eu-west-2', 'eu-west-3'] }),
+    ],
+    [
+      "everything else, on somebody else's table",
+      [],
+      (stack) => {
+        const table = LeaseTable.fromTableName(stack, 'Leases', 'leases');
+        const monitor = new LifecycleMonitor(stack, 'Monitor', { table });
+        const alarms = new LeaseAlarms(stack, 'Alarms', { table, monitor });
+        new LeaseDashboard(stack, 'Dashboard', { table, monitor, alarms });
+      },
+    ],
+  ])('has to say of %s: %j', async (_, expected, build) => {
+    const found = await findings((app) => {
+      const stack = new Stack(app, 'Test', {
+        env: { region: 'eu-west-1', account: '1'.repeat(12) },
+      });
+      build(stack);
+      return stack;
+    });
+    expect(found).toEqual(expected);
   });
 
   test('would have something to say of a bare queue', async () => {
