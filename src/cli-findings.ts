@@ -194,7 +194,7 @@ function judgeMonitor(records: readonly LeaseRecord[], nowMs: number): Finding {
     return {
       level: 'note',
       what: 'No lifecycle monitor has looked at this table: silent holders are not told of',
-      fix: 'Deploy functions/lifecycle-monitor on a schedule of one minute.',
+      fix: 'Deploy the construct LifecycleMonitor of lambda-lease/cdk.',
     };
   }
   const agoMs = nowMs - pass.atMs;

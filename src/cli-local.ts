@@ -21,7 +21,7 @@ const CREATION_MS = 10_000;
 
 const INSTALL = `No embedded DynamoDB is installed here. Any of these will do:
   npm install --save-dev @dynoxide/linux-x64     (Linux x64; quick to start)
-  npm install --save-dev dynalite                (JavaScript, anywhere)
+  npm install --save-dev dynalite                (JavaScript, anywhere; no transactions)
   docker run -p 8000:8000 amazon/dynamodb-local  (Amazon's own)
 With the last, make the table by:
   AWS_REGION=us-east-1 AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local \\

@@ -329,6 +329,8 @@ const REFUSALS: Readonly<Record<string, LeaseErrorCode>> = {
   ValidationException: 'request-refused',
   IdempotentParameterMismatchException: 'request-refused',
   UnsupportedOperationException: 'request-refused',
+  // Of a stand-in for DynamoDB.
+  UnknownOperationException: 'request-refused',
   ResourceNotFoundException: 'table-not-found',
   AccessDeniedException: 'access-denied',
 };
@@ -352,7 +354,8 @@ function judge(error: Error): Verdict {
 
 const WHAT_TO_DO: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
   'request-refused':
-    ' A global table of strong consistency across Regions has no transactions: use fenced() there.',
+    ' A global table of strong consistency across Regions has no transactions, nor has dynalite: ' +
+    'use fenced() there.',
   'access-denied':
     " Besides what the caller's own items need, allow dynamodb:ConditionCheckItem, and for " +
     "completeTick dynamodb:UpdateItem, on the lease's table.",

@@ -87,6 +87,7 @@ describe('what is refused at once', () => {
     ['the own condition', 'condition-failed', [OURS, 'None']],
     ['the own condition, beside a conflict', 'condition-failed', [OURS, 'TransactionConflict']],
     ['a validation', 'request-refused', { type: 'ValidationException' }],
+    ['no transactions', 'request-refused', { type: 'UnknownOperationException' }],
     ['a validation of an item', 'request-refused', ['ValidationError', 'None']],
     [
       'too large an item collection',
