@@ -10,11 +10,12 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
         file: 'src/lock.ts',
         search: `    tenure.end(reason);
     return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);`,
-        replace: `    const gone = await this.#depart(
+        replace: `    return this.#depart(
       'vacate', tenure.holderIdentity, tenure.version, withinMs, note,
-    );
-    tenure.end(reason);
-    return gone;`,
+    ).then((gone) => {
+      tenure.end(reason);
+      return gone;
+    });`,
       },
     ],
   },
