@@ -120,12 +120,13 @@ export class Driver {
   private constructor(name: Name, settings: Settings) {
     this.name = name;
     this.id = `${name}-${++born}`;
-    const { AWS_ENDPOINT_URL: _, AWS_ENDPOINT_URL_DYNAMODB: __, ...env } = process.env;
-    this.#process = spawn(
-      process.execPath,
-      ['--no-warnings', DRIVER, name, this.id, JSON.stringify(settings)],
-      { env },
-    );
+    this.#process = spawn(process.execPath, [
+      '--no-warnings',
+      DRIVER,
+      name,
+      this.id,
+      JSON.stringify(settings),
+    ]);
     this.#process.stdin.on('error', () => undefined);
     this.#process.stderr.on('data', (chunk: Buffer) => (this.#words += chunk.toString()));
     createInterface(this.#process.stdout).on('line', (line) => this.#hear(line));

@@ -36,6 +36,26 @@ export interface Measured {
   readonly how: string;
   readonly rows: readonly Row[];
   readonly goals: readonly Goal[];
+  readonly chart?: Chart;
+}
+
+/** Bars in groups, the longest as long as the chart is wide. */
+export interface Chart {
+  readonly file: string;
+  readonly title: string;
+  readonly unit: string;
+  readonly groups: readonly {
+    readonly label: string;
+    readonly bars: readonly Bar[];
+  }[];
+}
+
+export interface Bar {
+  readonly label: string;
+  readonly value: number;
+  /** As it is shown. */
+  readonly shown: string;
+  readonly own: boolean;
 }
 
 export interface Goal {

@@ -29,7 +29,7 @@ export interface Takeover {
   readonly fromExpiryMs: number;
 }
 
-export async function takeover(trials: number, names: readonly Name[] = NAMES) {
+export async function takeover(trials: number, names: readonly Name[] = NAMES): Promise<Measured> {
   await using crew = await Crew.open();
   const found: Takeover[] = [];
   for (const who of ['waiting', 'newcomer'] as const) {
@@ -42,20 +42,12 @@ export async function takeover(trials: number, names: readonly Name[] = NAMES) {
       }
     }
   }
-  return { measured: shown(found, trials), found };
+  return shown(found, trials);
 }
 
-async function trial(
-  crew: Crew,
-  name: Name,
-  who: Takeover['who'],
-  key: string,
-): Promise<Takeover> {
+async function trial(crew: Crew, name: Name, who: Takeover['who'], key: string): Promise<Takeover> {
   const timing = name === 'ours' ? TIMING : POLLING;
-  const [holder, other] = await Promise.all([
-    crew.driver(name, timing),
-    crew.driver(name, timing),
-  ]);
+  const [holder, other] = await Promise.all([crew.driver(name, timing), crew.driver(name, timing)]);
   await holder.order({ do: 'acquire', key });
   const waiting = who === 'waiting' ? other.order({ do: 'acquire', key }) : undefined;
   // Anywhere in a lease, so that a renewal may just have been, or be due.
@@ -116,6 +108,19 @@ function shown(found: readonly Takeover[], trials: number): Measured {
       'nothing before, and comes at a random moment up to 1.2 leases after the kill; where it ' +
       'comes after the expiry, that is counted from when it came.',
     rows,
+    chart: {
+      file: 'takeover.svg',
+      title: `Median time from a crash to its takeover, leases of ${TIMING.leaseMs} ms`,
+      unit: 'ms',
+      groups: (['waiting', 'newcomer'] as const).map((who) => ({
+        label: who === 'waiting' ? 'by one that was waiting' : 'by one that came later',
+        bars: [...new Set(found.map(({ name }) => name))].map((name) => {
+          const { median } = spread(of(name, who).map((each) => each.fromKillMs));
+          const shown = `${median.toFixed(0)} ms`;
+          return { label: CONTESTANTS[name], value: median, shown, own: name === 'ours' };
+        }),
+      })),
+    },
     goals: (['waiting', 'newcomer'] as const).flatMap((who) => [
       goal(
         `${who}: median at most one round trip (${roundTripMs} ms) and 20 ms after the expiry`,

@@ -50,7 +50,7 @@ export function powertools(settings: Settings): Contestant {
       const over: Promise<unknown> = run({ key }).catch((error: unknown) => {
         const { name } = error as Error;
         if (name === 'IdempotencyAlreadyInProgressError') resolve({});
-        else reject(error as Error);
+        else reject(error);
       });
     });
   }
