@@ -1,6 +1,6 @@
 // Asking for a lease that another holds: how long until "no", what that costs, what it tells.
 
-import { CONTESTANTS, NAMES } from './contestant.ts';
+import { CONTESTANTS, type Name, NAMES } from './contestant.ts';
 import { Crew, type Timing } from './crew.ts';
 import { goal, type Measured, ms, ratio, spread } from './figures.ts';
 
@@ -9,7 +9,7 @@ const TIMING: Timing = { leaseMs: 1_500, renewMs: 400, pollMs: 50 };
 const SLOW_MS = 200;
 const TIMES_OF_SLOW = 8;
 
-export async function refused(times: number, names = NAMES): Promise<Measured> {
+export async function refused(times: number, names: readonly Name[] = NAMES): Promise<Measured> {
   await using crew = await Crew.open();
   const pairs = await Promise.all(
     names.map(async (name) => {

@@ -10,7 +10,10 @@ import { goal, type Measured, ms, ratio, spread } from './figures.ts';
 const TIMING: Timing = { leaseMs: 10_000, renewMs: 3_000, pollMs: 50 };
 const WARM_UP = 20;
 
-export async function uncontended(cycles: number, names = NAMES): Promise<Measured> {
+export async function uncontended(
+  cycles: number,
+  names: readonly Name[] = NAMES,
+): Promise<Measured> {
   await using crew = await Crew.open();
   const crews = await Promise.all(names.map((name) => crew.driver(name, TIMING)));
   const measured = new Map(names.map((name) => [name, emptyOf(name)]));

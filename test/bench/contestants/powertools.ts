@@ -48,9 +48,9 @@ export function powertools(settings: Settings): Contestant {
         { persistenceStore, config },
       );
       const over: Promise<unknown> = run({ key }).catch((error: unknown) => {
-        const { name } = error as Error;
-        if (name === 'IdempotencyAlreadyInProgressError') resolve({});
-        else reject(error);
+        if (error instanceof Error && error.name === 'IdempotencyAlreadyInProgressError')
+          resolve({});
+        else reject(error instanceof Error ? error : new Error(String(error)));
       });
     });
   }
