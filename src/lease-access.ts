@@ -4,6 +4,7 @@ import { bounded } from './bounded.ts';
 import type { ClockCheck } from './clock-check.ts';
 import type { Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
+import type { Courtesy } from './courtesy.ts';
 import { asLeaseError, LeaseError } from './errors.ts';
 import { readLease, type Item, type LeaseRecord } from './lease.ts';
 import type { LeaseKind } from './schema.ts';
@@ -17,6 +18,8 @@ export interface LockWorld {
   readonly clock: Clock;
   readonly timeline: Timeline;
   readonly clockCheck: ClockCheck;
+  /** Told of releases. Absent: nobody lets others go first. */
+  readonly courtesy?: Courtesy | undefined;
 }
 
 export interface LeaseAccessOptions {

@@ -275,6 +275,8 @@ export class Lock {
    */
   release(tenure: Tenure, reason: EndReason, withinMs?: number, note?: JobNote) {
     tenure.end(reason);
+    const { courtesy, timeline } = this.#world;
+    courtesy?.left(this.lease, timeline.look().elapsedMs);
     return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);
   }
 

@@ -5,6 +5,7 @@
 import type { Published } from './claims.ts';
 import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
+import { Courtesy } from './courtesy.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, unfailing, type Environment, type Logger } from './environment.ts';
 import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
@@ -73,12 +74,13 @@ export function makeWorld(options: CommonOptions, environment: Environment): Wor
   const store = chooseStore(options, environment);
   const clock = options.clock ?? systemClock;
   const logger = unfailing(options.logger ?? consoleLogger);
-  const { timeline, clockCheck, told } = measuresOf(store, clock);
+  const { timeline, clockCheck, courtesy, told } = measuresOf(store, clock);
   return {
     store,
     clock,
     timeline,
     clockCheck,
+    courtesy,
     random: options.random ?? systemRandom,
     logger,
     tellUnverifiable: (lock, toleranceMs) => {
@@ -194,6 +196,7 @@ export function chooseStore(options: CommonOptions, environment: Environment): L
 interface Measures {
   readonly timeline: Timeline;
   readonly clockCheck: ClockCheck;
+  readonly courtesy: Courtesy;
   readonly told: Set<string>;
 }
 
@@ -205,7 +208,12 @@ function measuresOf(store: LeaseStore, clock: Clock): Measures {
   const known = byClock.get(clock);
   if (known !== undefined) return known;
   const timeline = new Timeline(clock);
-  const made = { timeline, clockCheck: new ClockCheck(timeline), told: new Set<string>() };
+  const made = {
+    timeline,
+    clockCheck: new ClockCheck(timeline),
+    courtesy: new Courtesy(),
+    told: new Set<string>(),
+  };
   byClock.set(clock, made);
   return made;
 }

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** From the ground up: a file imports only from floors below its own. */
 const FLOORS: readonly (readonly string[])[] = [
-  ['schema', 'clock', 'random', 'environment', 'zones'],
+  ['schema', 'clock', 'random', 'environment', 'zones', 'courtesy'],
   ['lease', 'timeline', 'fake-clock', 'metrics', 'turns', 'holder'],
   ['errors', 'condition', 'pass-memory', 'stored-verdict', 'clock-check', 'renewal', 'tenure'],
   ['writes', 'decide', 'bounded', 'events', 'verdict', 'clock-refusal'],
