@@ -30,7 +30,13 @@ export type AcquireAnswer =
   | { readonly kind: 'failed'; readonly error: LeaseError };
 
 export type LookAnswer =
-  | { readonly kind: 'seen'; readonly record: LeaseRecord; readonly decision: Decision }
+  | {
+      readonly kind: 'seen';
+      readonly record: LeaseRecord;
+      readonly decision: Decision;
+      /** The store answered only when asked again: better look less often. Absent: not known. */
+      readonly strained?: boolean;
+    }
   | { readonly kind: 'failed'; readonly error: LeaseError };
 
 export type RenewAnswer =

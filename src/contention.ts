@@ -40,6 +40,9 @@ export type ContentionAnswer = AcquireAnswer | { readonly kind: 'aborted' };
  */
 const SPREAD_MS = 20;
 
+/** While the store is strained, one that stands by looks half as often each time, down to this. */
+const MOST_DOUBLINGS = 3;
+
 export async function contend(
   lock: Contender,
   options: ContentionOptions,
@@ -96,13 +99,14 @@ async function standBy(
 ): Promise<void> {
   const { clock, random, retryPeriodMs, signal, place, timeline } = options;
   let waiting = first;
+  let doublings = 0;
   /** Who is not next leaves what is free to those that are, for one look. */
   let left = false;
   while (!isAborted(signal)) {
     const token = lock.seen?.leaseTransitions ?? place?.token ?? 0;
     const nowMs = timeline.look().elapsedMs;
     const patienceMs = place?.patienceMs(token, nowMs, retryPeriodMs) ?? retryPeriodMs;
-    const periodMs = jittered(random, left ? retryPeriodMs / 2 : patienceMs);
+    const periodMs = jittered(random, (left ? retryPeriodMs / 2 : patienceMs) * 2 ** doublings);
     const knownMs = waiting?.forMs ?? Infinity;
     const soon = waiting?.because !== 'clock unchecked' && knownMs <= periodMs;
     await sleep(clock, soon ? knownMs + SPREAD_MS * random.fraction() : periodMs, signal);
@@ -119,6 +123,8 @@ async function standBy(
       waiting = undefined;
       continue;
     }
+    // The table is for the holder first: its renewals must get through.
+    doublings = seen.strained === true ? Math.min(MOST_DOUBLINGS, doublings + 1) : doublings >> 1;
     options.onRecord?.(seen.record, seen.decision.kind === 'take');
     if (seen.decision.kind === 'take') {
       const ahead = place?.ahead(seen.record.leaseTransitions) ?? 0;

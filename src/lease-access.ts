@@ -42,6 +42,7 @@ export class LeaseAccess {
   readonly #options: LeaseAccessOptions;
   readonly #world: LockWorld;
   #lastAnswer: Moment | undefined;
+  #attempts = 0;
 
   constructor(options: LeaseAccessOptions, world: LockWorld) {
     this.#options = options;
@@ -51,6 +52,11 @@ export class LeaseAccess {
   /** When the store last told something, in the timeline's elapsed ms. */
   get lastAnswerAtMs(): number | undefined {
     return this.#lastAnswer?.elapsedMs;
+  }
+
+  /** Whether the last call had to be repeated by the SDK, as one that was throttled is. */
+  get strained(): boolean {
+    return this.#attempts > 1;
   }
 
   /** Never rejects. A refusal that does not show the record costs a consistent read more. */
@@ -104,7 +110,12 @@ export class LeaseAccess {
   ): Promise<T> {
     const { clock, store, clockCheck, timeline } = this.#world;
     const what = `Lease "${this.#options.lease}": the ${verb} in ${store.description}`;
-    const { attempt, told } = clockCheck.call();
+    const { attempt: timed, told } = clockCheck.call();
+    this.#attempts = 0;
+    const attempt: StoreCall['attempt'] = () => {
+      this.#attempts += 1;
+      return timed();
+    };
     const answer = await bounded(clock, timeoutMs, what, (signal) => send({ signal, attempt }));
     told();
     this.#lastAnswer = timeline.look();

@@ -72,7 +72,7 @@ export class Lock {
       const record = this.#see(await this.#access.read(false));
       const late = { kind: 'take', how: 'asRead' } as const;
       const decision = this.#isLate(record) ? late : this.#decide();
-      return { kind: 'seen', record, decision };
+      return { kind: 'seen', record, decision, strained: this.#access.strained };
     } catch (error) {
       return failed(error);
     }
@@ -275,8 +275,7 @@ export class Lock {
    */
   release(tenure: Tenure, reason: EndReason, withinMs?: number, note?: JobNote) {
     tenure.end(reason);
-    const { courtesy, timeline } = this.#world;
-    courtesy?.left(this.lease, timeline.look().elapsedMs);
+    this.#world.courtesy?.left(this.lease, this.#world.timeline.look().elapsedMs);
     return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);
   }
 

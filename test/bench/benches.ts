@@ -33,27 +33,27 @@ export interface Size {
 }
 
 export const FULL: Size = {
-  cycles: 500,
-  refusals: 200,
-  contestSeconds: 20,
+  cycles: 300,
+  refusals: 100,
+  contestSeconds: 24,
   handOvers: 1_000,
-  handOversOfPeers: 20,
-  takeovers: 20,
+  handOversOfPeers: 12,
+  takeovers: 12,
   releases: 1_000,
   releasesOfPeers: 100,
-  lostAnswers: 10,
-  thaws: 6,
-  invocations: 300,
+  lostAnswers: 5,
+  thaws: 5,
+  invocations: 200,
   imports: 15,
-  costSeconds: 20,
-  growthSeconds: 30,
+  costSeconds: 12,
+  growthSeconds: 20,
   crowds: [1, 10, 100, 500],
 };
 
 export const QUICK: Size = {
   cycles: 10,
   refusals: 3,
-  contestSeconds: 2,
+  contestSeconds: 8,
   handOvers: 8,
   handOversOfPeers: 4,
   takeovers: 1,

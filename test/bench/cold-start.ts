@@ -55,7 +55,7 @@ const SUBJECTS: readonly Subject[] = [
       `export * from '@aws-lambda-powertools/idempotency';` +
       `export * from '@aws-lambda-powertools/idempotency/dynamodb';`,
     from: PEERS,
-    sdk: '@aws-sdk/util-dynamodb',
+    sdk: '@aws-sdk/lib-dynamodb',
   },
 ];
 
@@ -112,7 +112,7 @@ async function bundled({ name, source, from, sdk }: Subject, folder: string, at:
       format: 'esm',
       external: ['@aws-sdk/*', 'aws-sdk'],
       banner: {
-        js: "import{createRequire as R}from'node:module';const require=R(import.meta.url);",
+        js: "import{createRequire as __from}from'node:module';const require=__from(import.meta.url);",
       },
       logLevel: 'silent',
     });

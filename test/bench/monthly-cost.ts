@@ -49,6 +49,8 @@ export async function monthlyCost(seconds: number): Promise<Measured> {
       const units = await electorUnits(crew, name, standbys, seconds);
       bills.push(bill(name, `an elector with ${standbys} standing by`, units, perMonth));
     }
+    const alike = await electorUnits(crew, name, 5, seconds, DEFAULTS.ours);
+    bills.push(bill(name, 'that at 15/2 s for all', alike, perMonth));
     const every = name === 'ours' ? HEARTBEAT_EVERY_S : DEFAULTS[name].renewMs / 1_000;
     const beats = { readUnits: 0, writeUnits: 1 };
     bills.push(bill(name, '1,000 heartbeats', beats, (HEARTBEATS * MONTH_S) / every));
@@ -79,14 +81,15 @@ async function electorUnits(
   name: Priced,
   standbys: number,
   seconds: number,
+  times: Timing = DEFAULTS[name],
 ): Promise<Units> {
-  const { leaseMs, renewMs, pollMs } = DEFAULTS[name];
+  const { leaseMs, renewMs, pollMs } = times;
   const timing = {
     leaseMs: leaseMs / FASTER,
     renewMs: renewMs / FASTER,
     pollMs: pollMs / FASTER,
   };
-  const key = `${name}/elector/${standbys}`;
+  const key = `${name}/elector/${standbys}/${leaseMs}-${renewMs}/${Math.random()}`;
   const drivers: Driver[] = [];
   for (let each = 0; each <= standbys; each++) {
     const driver = await crew.driver(name, timing);
