@@ -33,20 +33,20 @@ export interface Size {
 }
 
 export const FULL: Size = {
-  cycles: 300,
-  refusals: 100,
-  contestSeconds: 24,
+  cycles: 200,
+  refusals: 60,
+  contestSeconds: 16,
   handOvers: 1_000,
-  handOversOfPeers: 12,
-  takeovers: 12,
+  handOversOfPeers: 8,
+  takeovers: 8,
   releases: 1_000,
-  releasesOfPeers: 100,
+  releasesOfPeers: 50,
   lostAnswers: 5,
-  thaws: 5,
-  invocations: 200,
-  imports: 15,
-  costSeconds: 12,
-  growthSeconds: 20,
+  thaws: 4,
+  invocations: 150,
+  imports: 11,
+  costSeconds: 9,
+  growthSeconds: 15,
   crowds: [1, 10, 100, 500],
 };
 

@@ -49,10 +49,10 @@ export const CONTESTANTS = {
   deliveryhero: '@deliveryhero/dynamodb-lock',
   'deliveryhero-trust': '@deliveryhero/dynamodb-lock, trustLocalTime',
   powertools: '@aws-lambda-powertools/idempotency',
+  awslabs: 'amazon-dynamodb-lock-client (Java)',
 } as const;
 
 export type Name = keyof typeof CONTESTANTS;
 
-export const NAMES = Object.keys(CONTESTANTS) as Name[];
-/** Those that are locks of others. */
-export const PEERS = NAMES.filter((name) => name !== 'ours' && name !== 'floor');
+/** Those that run on Node. */
+export const NAMES = (Object.keys(CONTESTANTS) as Name[]).filter((name) => name !== 'awslabs');

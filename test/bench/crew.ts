@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { CreateTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Name, Settings } from './contestant.ts';
 import type { Answer, Order } from './driver.ts';
+import { javaCommand } from './peers.ts';
 import {
   createLeaseTable,
   type DynamoDBServer,
@@ -120,13 +121,11 @@ export class Driver {
   private constructor(name: Name, settings: Settings) {
     this.name = name;
     this.id = `${name}-${++born}`;
-    this.#process = spawn(process.execPath, [
-      '--no-warnings',
-      DRIVER,
-      name,
-      this.id,
-      JSON.stringify(settings),
-    ]);
+    const [program, ...args] =
+      name === 'awslabs'
+        ? javaCommand()
+        : ([process.execPath, '--no-warnings', DRIVER, name] as const);
+    this.#process = spawn(program, [...args, this.id, JSON.stringify(settings)]);
     this.#process.stdin.on('error', () => undefined);
     this.#process.stderr.on('data', (chunk: Buffer) => (this.#words += chunk.toString()));
     createInterface(this.#process.stdout).on('line', (line) => this.#hear(line));

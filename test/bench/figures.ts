@@ -37,6 +37,8 @@ export interface Measured {
   readonly rows: readonly Row[];
   readonly goals: readonly Goal[];
   readonly chart?: Chart;
+  /** When, and how busy the machine was. */
+  readonly conditions?: string;
 }
 
 /** Bars in groups, the longest as long as the chart is wide. */

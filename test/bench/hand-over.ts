@@ -1,8 +1,9 @@
 // From the release of one to the acquisition of another that stands by.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CONTESTANTS, type Name, NAMES } from './contestant.ts';
+import { CONTESTANTS, type Name } from './contestant.ts';
 import { Crew, type Timing } from './crew.ts';
+import { contestants } from './peers.ts';
 import { goal, type Measured, ms, spread } from './figures.ts';
 
 const TIMING: Timing = { leaseMs: 2_000, renewMs: 500, pollMs: 50 };
@@ -10,7 +11,7 @@ const AT_ONCE = 4;
 
 export async function handOver(own: number, others: number): Promise<Measured> {
   await using crew = await Crew.open();
-  const names = NAMES.filter((name) => name !== 'powertools');
+  const names = contestants().filter((name) => name !== 'powertools');
   const found: { name: Name; tookMs: number[] }[] = [];
   for (const name of names) {
     const times = name === 'ours' || name === 'floor' ? own : others;

@@ -1,7 +1,8 @@
 // Asking for a lease that another holds: how long until "no", what that costs, what it tells.
 
-import { CONTESTANTS, type Name, NAMES } from './contestant.ts';
+import { CONTESTANTS, type Name } from './contestant.ts';
 import { Crew, type Timing } from './crew.ts';
+import { contestants } from './peers.ts';
 import { goal, type Measured, ms, ratio, spread } from './figures.ts';
 
 const TIMING: Timing = { leaseMs: 1_500, renewMs: 400, pollMs: 50 };
@@ -9,7 +10,10 @@ const TIMING: Timing = { leaseMs: 1_500, renewMs: 400, pollMs: 50 };
 const SLOW_MS = 200;
 const TIMES_OF_SLOW = 8;
 
-export async function refused(times: number, names: readonly Name[] = NAMES): Promise<Measured> {
+export async function refused(
+  times: number,
+  names: readonly Name[] = contestants(),
+): Promise<Measured> {
   await using crew = await Crew.open();
   const pairs = await Promise.all(
     names.map(async (name) => {

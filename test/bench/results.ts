@@ -1,14 +1,12 @@
 // Where results go: the terminal, and the page and the charts beside this file.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { svgOf } from './chart.ts';
 import { LATENCY_MS } from './crew.ts';
 import { markdownTable, type Measured } from './figures.ts';
-
-const startedLoad = loadavg();
 
 export function print(measured: Measured): void {
   console.log(`\n${measured.title}\n${measured.how}`);
@@ -21,22 +19,43 @@ export function print(measured: Measured): void {
   }
 }
 
-export async function write(all: readonly Measured[]): Promise<void> {
-  const parts = all.map(({ title, how, rows, goals, chart }) =>
-    [
-      `## ${title}`,
-      how,
-      markdownTable(rows),
-      ...(chart === undefined ? [] : [`![${chart.title}](${chart.file})`]),
-      goals
-        .map(({ what, found, met }) => `- ${met ? 'met' : '**missed**'}: ${what}: ${found}`)
-        .join('\n'),
-    ].join('\n\n'),
-  );
-  writeFileSync(here('results.md'), [head(), ...parts, ''].join('\n\n'));
+/** Sections of measurements that were not made this time stay as they are. */
+export function write(all: readonly Measured[]): void {
+  const page = here('results.md');
+  const before = existsSync(page)
+    ? readFileSync(page, 'utf8')
+        .split(/^(?=## )/m)
+        .slice(1)
+    : [];
+  const sections = new Map(before.map((section) => [titleOf(section), section.trim()]));
+  for (const measured of all) sections.set(measured.title, sectionOf(measured));
+  writeFileSync(page, `${[head(), ...sections.values()].join('\n\n')}\n`);
   for (const { chart } of all) {
     if (chart !== undefined) writeFileSync(here(chart.file), svgOf(chart));
   }
+}
+
+function titleOf(section: string): string {
+  return section.slice(3, section.indexOf('\n')).trim();
+}
+
+function sectionOf({ title, how, rows, goals, chart, conditions }: Measured): string {
+  return [
+    `## ${title}`,
+    how,
+    markdownTable(rows),
+    ...(chart === undefined ? [] : [`![${chart.title}](${chart.file})`]),
+    goals
+      .map(({ what, found, met }) => `- ${met ? 'met' : '**missed**'}: ${what}: ${found}`)
+      .join('\n'),
+    `(${conditions ?? conditionsNow()})`,
+  ].join('\n\n');
+}
+
+/** A busy machine is slower, and its p99 is the machine's. */
+export function conditionsNow(): string {
+  const load = loadavg().map((each) => each.toFixed(1));
+  return `${new Date().toISOString().slice(0, 10)}, commit ${commit()}, load average ${load.join(', ')}`;
 }
 
 function head(): string {
@@ -48,7 +67,6 @@ function head(): string {
   ]);
   const own = lockedVersions(here('../../package-lock.json'), ['@aws-sdk/client-dynamodb']);
   const [cpu] = cpus();
-  const load = (values: readonly number[]) => values.map((each) => each.toFixed(1)).join(', ');
   return [
     '# Measured',
     'Written by `npm run bench`. ' +
@@ -56,11 +74,9 @@ function head(): string {
       'embedded DynamoDB; sections are watched by an independent witness. Compare figures within ' +
       'one table only: they were taken in one run, taking turns.',
     [
-      `- ${new Date().toISOString().slice(0, 10)}, commit ${commit()}`,
       `- ${cpus().length} cores (${cpu?.model ?? 'unknown'}), ` +
-        `${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.versions.node}; load average ` +
-        `${load(startedLoad)} at the start, ${load(loadavg())} at the end`,
-      `- ${[...own, ...packages].join(', ')}`,
+        `${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.versions.node}`,
+      `- ${[...own, ...packages].join(', ')}; where it was measured, the Java client is 1.4.0`,
     ].join('\n'),
   ].join('\n\n');
 }

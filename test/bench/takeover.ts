@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CONTESTANTS, type Name } from './contestant.ts';
 import { Crew, LATENCY_MS, type Timing } from './crew.ts';
+import { contestants } from './peers.ts';
 import { goal, type Measured, ms, spread } from './figures.ts';
 import { rawItem } from '../support/dynamodb.ts';
 
@@ -19,6 +20,7 @@ const NAMES = [
   'lock-client-trust',
   'deliveryhero',
   'deliveryhero-trust',
+  ...contestants().filter((name) => name === 'awslabs'),
 ] as const satisfies readonly Name[];
 
 export interface Takeover {
@@ -29,7 +31,7 @@ export interface Takeover {
   readonly fromExpiryMs: number;
 }
 
-export async function takeover(trials: number, names: readonly Name[] = NAMES): Promise<Measured> {
+export async function takeover(trials: number, names = NAMES): Promise<Measured> {
   await using crew = await Crew.open();
   const found: Takeover[] = [];
   for (const who of ['waiting', 'newcomer'] as const) {

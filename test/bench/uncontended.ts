@@ -3,8 +3,9 @@
 //
 // All take turns, cycle by cycle: what else the machine does meets all of them alike.
 
-import { CONTESTANTS, type Name, NAMES } from './contestant.ts';
+import { CONTESTANTS, type Name } from './contestant.ts';
 import { Crew, type Timing } from './crew.ts';
+import { contestants } from './peers.ts';
 import { goal, type Measured, ms, ratio, spread } from './figures.ts';
 
 const TIMING: Timing = { leaseMs: 10_000, renewMs: 3_000, pollMs: 50 };
@@ -12,7 +13,7 @@ const WARM_UP = 20;
 
 export async function uncontended(
   cycles: number,
-  names: readonly Name[] = NAMES,
+  names: readonly Name[] = contestants(),
 ): Promise<Measured> {
   await using crew = await Crew.open();
   const crews = await Promise.all(names.map((name) => crew.driver(name, TIMING)));

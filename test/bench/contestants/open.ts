@@ -5,6 +5,8 @@ import type { Contestant, Name, Settings } from '../contestant.ts';
 
 export async function open(name: Name, settings: Settings): Promise<Contestant> {
   switch (name) {
+    case 'awslabs':
+      throw new Error('The contestant in Java has a driver of its own.');
     case 'ours':
       return (await import('./ours.ts')).ours(settings);
     case 'floor':
