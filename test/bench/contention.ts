@@ -25,7 +25,7 @@ export interface Contest {
   readonly acquireMs: readonly number[];
 }
 
-export async function contest(name: Name, seconds: number): Promise<Contest> {
+export async function contest(name: Name, seconds: number, graceMs = 15_000): Promise<Contest> {
   await using crew = await Crew.open();
   const drivers = await Promise.all(
     Array.from({ length: CONTENDERS }, () =>
@@ -52,7 +52,7 @@ export async function contest(name: Name, seconds: number): Promise<Contest> {
   // Some wait for leases that nobody will give back.
   const answers = await Promise.race([
     Promise.allSettled(running),
-    sleep(15_000, [] as PromiseSettledResult<{ acquireMs?: readonly number[] }>[]),
+    sleep(graceMs, [] as PromiseSettledResult<{ acquireMs?: readonly number[] }>[]),
   ]);
   return {
     name,

@@ -21,13 +21,15 @@ for (const name of names) {
   const from = performance.now();
   process.stderr.write(`${name} …\n`);
   const found = await BENCHES[name](quick ? QUICK : FULL);
-  measured.push({ ...found, conditions: conditionsNow() });
-  print(found);
+  const one = { ...found, conditions: conditionsNow() };
+  measured.push(one);
+  // At once: what comes later may be cut short.
+  if (!quick) write([one]);
+  print(one);
   process.stderr.write(`${name}: ${((performance.now() - from) / 1_000).toFixed(0)} s\n`);
 }
 const missed = measured.flatMap(({ goals }) => goals).filter(({ met }) => !met);
 process.stdout.write(
   `${missed.length} goals missed${missed.map(({ what, found }) => `\n- ${what}: ${found}`).join('')}\n`,
 );
-if (!quick) write(measured);
 process.exit();

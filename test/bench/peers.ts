@@ -11,8 +11,13 @@ const PEERS = fileURLToPath(new URL('peers', import.meta.url));
 const JAVA = join(PEERS, 'java');
 const TARGET = join(JAVA, 'target');
 
+export function npmPeersInstalled(): boolean {
+  // Written by npm when it has finished.
+  return existsSync(join(PEERS, 'node_modules', '.package-lock.json'));
+}
+
 export function installPeers(): void {
-  if (!existsSync(join(PEERS, 'node_modules', '.package-lock.json'))) {
+  if (!npmPeersInstalled()) {
     say('Installs the peers from npm, into test/bench/peers only.');
     run('npm', ['ci', '--ignore-scripts'], PEERS);
   }
