@@ -16,6 +16,8 @@ const MOST_REMEMBERED = 100;
 const FIRST_IN_A_ROW = 4;
 const MOST_IN_A_ROW = 64;
 const EXPECTED = 0.85;
+/** Turns that last longer than so many periods are no queue to be clever about: a pause does. */
+const SHORT_TURN_PERIODS = 4;
 /** So often one that is next writes without a look; then whoever holds it holds it for longer. */
 const MOST_WRITES = 4;
 /** Between two looks, however long the queue: it may have gone home. */
@@ -49,7 +51,7 @@ export class Place {
     return this.#turn.fencingToken;
   }
 
-  /** Nobody is known to wait: a pause is all that is owed. */
+  /** Nobody is known to wait, or all take their time: a pause is all that is owed. */
   get alone(): boolean {
     return this.#turn.others === 0;
   }
@@ -128,7 +130,9 @@ export class Courtesy {
     if (turn.others === 0 && turn.inARow < turn.limit) return undefined;
     // Who was away for long has let others go first.
     const longestMs = Math.max(periodMs, Math.min(turn.waitedMs, MOST_PERIODS * periodMs));
-    return nowMs - turn.leftAtMs > longestMs ? undefined : new Place(turn, turn.leftAtMs);
+    if (nowMs - turn.leftAtMs > longestMs) return undefined;
+    const long = turn.waitedMs > SHORT_TURN_PERIODS * periodMs * (turn.others + 1);
+    return new Place(long ? { ...turn, others: 0 } : turn, turn.leftAtMs);
   }
 }
 

@@ -63,6 +63,11 @@ describe('who waited', () => {
     expect(place.patienceMs(31, 1_000_000, PERIOD_MS)).toBe(8 * PERIOD_MS);
   });
 
+  test('owes no more than a pause where all take their time', () => {
+    expect(placeAfter(30, 20, 11 * 4 * PERIOD_MS)?.alone).toBe(false);
+    expect(placeAfter(30, 20, 11 * 4 * PERIOD_MS + 1)?.alone).toBe(true);
+  });
+
   test('writes without a look only so often: standing by is cheap', () => {
     const place = waited();
     for (let write = 0; write < 4; write++) {
