@@ -45,7 +45,7 @@ export const FULL: Size = {
   thaws: 4,
   invocations: 150,
   imports: 11,
-  costSeconds: 9,
+  costSeconds: 8,
   growthSeconds: 15,
   crowds: [1, 10, 100, 500],
 };

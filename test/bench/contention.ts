@@ -107,8 +107,7 @@ export async function contention(seconds: number, names = CONTENDING): Promise<M
   const contests = names.map((name) => together(rounds.filter((one) => one.name === name)));
   const own = contests.find(({ name }) => name === 'ours')!;
   const serving = contests.filter(
-    ({ name, served, most, least }) =>
-      name !== 'ours' && name !== 'floor' && served === CONTENDERS && most <= 5 * least,
+    ({ name, served }) => name !== 'ours' && name !== 'floor' && served === CONTENDERS,
   );
   const best = Math.max(0, ...serving.map(({ perSecond }) => perSecond));
   return {
