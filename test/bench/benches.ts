@@ -34,7 +34,7 @@ export interface Size {
 
 export const FULL: Size = {
   cycles: 200,
-  refusals: 60,
+  refusals: 50,
   contestSeconds: 16,
   handOvers: 1_000,
   handOversOfPeers: 8,
