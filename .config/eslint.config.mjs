@@ -3,7 +3,7 @@ import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist/', 'cdk.out/', '**/node_modules/', 'coverage/'] },
+  { ignores: ['dist/', 'cdk.out/', '.emulator/', '**/node_modules/', 'coverage/'] },
   js.configs.recommended,
   tseslint.configs.strictTypeChecked,
   tseslint.configs.stylisticTypeChecked,

@@ -2,7 +2,7 @@
 // that most protocols forget, nobody can tell.
 
 import type { Decision } from './decide.ts';
-import { asLeaseError, type LeaseError } from './errors.ts';
+import { asLeaseError, LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 
@@ -30,13 +30,7 @@ export type AcquireAnswer =
   | { readonly kind: 'failed'; readonly error: LeaseError };
 
 export type LookAnswer =
-  | {
-      readonly kind: 'seen';
-      readonly record: LeaseRecord;
-      readonly decision: Decision;
-      /** The store answered only when asked again: better look less often. Absent: not known. */
-      readonly strained?: boolean;
-    }
+  | { readonly kind: 'seen'; readonly record: LeaseRecord; readonly decision: Decision }
   | { readonly kind: 'failed'; readonly error: LeaseError };
 
 export type RenewAnswer =
@@ -56,4 +50,10 @@ export function lost(tenure: Tenure): RenewAnswer {
 
 export function failed(error: unknown): { kind: 'failed'; error: LeaseError } {
   return { kind: 'failed', error: asLeaseError(error) };
+}
+
+/** Other writes of its own came before it, each time: the lease is held, the note not written. */
+export function overtaken(lease: string): RenewAnswer {
+  const message = `Lease "${lease}": other writes came before this one.`;
+  return { kind: 'unknown', error: new LeaseError('store-unavailable', message) };
 }

@@ -4,13 +4,16 @@
 import { asNumber, type Item, type Value } from './lease.ts';
 import type { AttributeName, KEY_ATTRIBUTE } from './schema.ts';
 
-/** An attribute, or an entry of a map: a part of the monitor's verdict, what a holder says. */
+/** The key, an attribute, or an entry of a map: of a verdict, of what somebody says. */
 export type Path =
-  | AttributeName
   | typeof KEY_ATTRIBUTE
+  | AttributeName
   | `condition.${'status' | 'seen' | 'since' | 'token' | 'count' | 'event' | 'missed'}`
   | 'pass.at'
   | 'annotations.ready'
+  | 'suspended.since'
+  | 'stepDownRequested.since'
+  | 'operator.count'
   | `labels.${string}`;
 
 export type Condition =

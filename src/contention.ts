@@ -3,7 +3,6 @@
 // after expiry, for the contender that knows when that is sleeps until then.
 
 import { sleep, type Clock } from './clock.ts';
-import type { Courtesy, Place } from './courtesy.ts';
 import { isFinal } from './decide.ts';
 import { isPermanent, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
@@ -11,13 +10,9 @@ import type { AcquireAnswer, Waiting } from './answers.ts';
 import { jittered, type Random } from './random.ts';
 import type { Contender } from './slots.ts';
 import type { TermsAt } from './tenure.ts';
-import type { Timeline } from './timeline.ts';
 
 export interface ContentionOptions {
   readonly clock: Clock;
-  readonly timeline: Timeline;
-  /** Remembers who had to wait, so that turns are taken. Absent: they are not. */
-  readonly courtesy?: Courtesy | undefined;
   readonly random: Random;
   readonly retryPeriodMs: number;
   readonly termsAt: TermsAt;
@@ -40,25 +35,11 @@ export type ContentionAnswer = AcquireAnswer | { readonly kind: 'aborted' };
  */
 const SPREAD_MS = 20;
 
-/** While the store is strained, one that stands by looks half as often each time, down to this. */
-const MOST_DOUBLINGS = 3;
-
 export async function contend(
   lock: Contender,
   options: ContentionOptions,
 ): Promise<ContentionAnswer> {
-  const { clock, random, termsAt, signal, courtesy, timeline, retryPeriodMs } = options;
-  const sinceMs = timeline.look().elapsedMs;
-  const place = courtesy?.place(lock.lease, sinceMs, retryPeriodMs);
-  /** The token that stood in the way first. */
-  let seenToken: number | undefined;
-  const onRecord = (record: LeaseRecord, free: boolean) => {
-    if (!record.vacant) seenToken ??= record.leaseTransitions;
-    options.onRecord?.(record, free);
-  };
-  const standing = { ...options, onRecord, place };
-  if (place?.alone === true) await sleep(clock, jittered(random, retryPeriodMs), signal);
-  else if (place !== undefined) await standBy(lock, undefined, false, standing);
+  const { random, termsAt, signal } = options;
   /** Whether a takeover was lost to a rival: then many may stand by, and all of them know. */
   let rivals = false;
   for (;;) {
@@ -68,8 +49,6 @@ export async function contend(
     }
     const answer = await lock.tryAcquire(termsAt);
     if (answer.kind === 'acquired') {
-      const waitedMs = timeline.look().elapsedMs - sinceMs;
-      courtesy?.acquired(lock.lease, answer.tenure.fencingToken, seenToken, waitedMs);
       if (!isAborted(signal)) return answer;
       await lock.release(answer.tenure, 'stopped');
       return { kind: 'aborted' };
@@ -78,13 +57,12 @@ export async function contend(
       if (isPermanent(answer.error)) return answer;
       options.onError?.(answer.error);
     } else {
-      onRecord(answer.record, false);
+      options.onRecord?.(answer.record, false);
       options.onRefused?.(answer);
       if (isFinal(answer.waiting)) return answer;
       rivals ||= answer.raced;
-      place?.refused();
     }
-    await standBy(lock, answer.kind === 'refused' ? answer.waiting : undefined, rivals, standing);
+    await standBy(lock, answer.kind === 'refused' ? answer.waiting : undefined, rivals, options);
     // Whoever was last in the queue of one takeover need not be wary for ever.
     if (random.fraction() < 0.1) rivals = false;
   }
@@ -95,24 +73,17 @@ async function standBy(
   lock: Contender,
   first: Waiting | undefined,
   rivals: boolean,
-  options: ContentionOptions & { readonly place: Place | undefined },
+  options: ContentionOptions,
 ): Promise<void> {
-  const { clock, random, retryPeriodMs, signal, place, timeline } = options;
+  const { clock, random, retryPeriodMs, signal } = options;
   let waiting = first;
-  let doublings = 0;
-  /** Who is not next leaves what is free to those that are, for one look. */
-  let left = false;
   while (!isAborted(signal)) {
-    const token = lock.seen?.leaseTransitions ?? place?.token ?? 0;
-    const nowMs = timeline.look().elapsedMs;
-    const patienceMs = place?.patienceMs(token, nowMs, retryPeriodMs) ?? retryPeriodMs;
-    const periodMs = jittered(random, (left ? retryPeriodMs / 2 : patienceMs) * 2 ** doublings);
+    const periodMs = jittered(random, retryPeriodMs);
     const knownMs = waiting?.forMs ?? Infinity;
     const soon = waiting?.because !== 'clock unchecked' && knownMs <= periodMs;
     await sleep(clock, soon ? knownMs + SPREAD_MS * random.fraction() : periodMs, signal);
     if (isAborted(signal)) return;
     if (soon && !rivals) return;
-    if (place?.isNext(token) === true) return;
     if (soon) await sleep(clock, (retryPeriodMs / 4) * random.fraction(), signal);
 
     const seen = await lock.look();
@@ -123,17 +94,8 @@ async function standBy(
       waiting = undefined;
       continue;
     }
-    // The table is for the holder first: its renewals must get through.
-    doublings = seen.strained === true ? Math.min(MOST_DOUBLINGS, doublings + 1) : doublings >> 1;
     options.onRecord?.(seen.record, seen.decision.kind === 'take');
-    if (seen.decision.kind === 'take') {
-      const ahead = place?.ahead(seen.record.leaseTransitions) ?? 0;
-      if (ahead <= 0 || left || seen.record.leaseTransitions === place?.token) return;
-      left = true;
-      waiting = undefined;
-      continue;
-    }
-    left = false;
+    if (seen.decision.kind === 'take') return;
     waiting = seen.decision;
     if (isFinal(waiting)) return;
     options.onRefused?.({ kind: 'refused', record: seen.record, waiting, raced: false });

@@ -150,7 +150,11 @@ export class DynamoDBStore implements WatchableStore {
         return new LeaseError(
           'access-denied',
           `${action} on ${where} is denied (${said}). Allow that action on the table to the ` +
-            "role of this process; a condition on dynamodb:LeadingKeys must cover the lease's key.",
+            `role of this process; ${
+              action === 'dynamodb:Scan'
+                ? 'no condition on dynamodb:LeadingKeys allows it.'
+                : "a condition on dynamodb:LeadingKeys must cover the lease's key."
+            }`,
           { cause: error },
         );
       case 'ResourceNotFoundException':

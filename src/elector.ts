@@ -3,7 +3,7 @@
 
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
-import { readEnvironment, type Environment } from './environment.ts';
+import { readEnvironment } from './environment.ts';
 import { describeError, isPermanent, LeaseError } from './errors.ts';
 import { judgeHealth, type Health } from './health.ts';
 import { Holding } from './holding.ts';
@@ -50,8 +50,8 @@ export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
   /** Called with what goes wrong and is tried again: a store out of reach, a throwing callback. */
   readonly onError?: (error: unknown) => void;
   /**
-   * Lets so many lead at once, from 1 to 100, each under a lease of its own, `name/0` and so on,
-   * with its `lease.slot` and fencing tokens of its own. Default: one, under `name` itself.
+   * Lets so many lead at once, from 1 to 100, each under a lease of its own, `name/0` and so on, as
+   * withLease's option does. `getLeader()` then names one of them. Default: one, under `name`.
    */
   readonly slots?: number;
   /** How long the work may take to settle when told to stop; renewed meanwhile. Default 30. */
@@ -106,7 +106,7 @@ export class LeaderElector {
     checkCommonOptions(options);
     seconds(options, 'drainSeconds');
     seconds(options, 'maxHoldSeconds');
-    const environment: Environment = readEnvironment();
+    const environment = readEnvironment();
     checkSlots(options.slots);
     const { name, slots, namespace } = options;
     leaseKey(longestName(name, slots), namespace, environment);

@@ -8,10 +8,12 @@
 import { bounded } from './bounded.ts';
 import { sleep } from './clock.ts';
 import { describeError, isLeaseError, LeaseError, type LeaseErrorCode } from './errors.ts';
-import { guardOf, PRETENDED_HOLDER, type Guard, type Lease } from './lease-handle.ts';
+import { COMPLETIONS, guardOf, PRETENDED_HOLDER } from './lease-handle.ts';
+import type { Guard, Lease } from './lease-handle.ts';
 import { readLease, type Item, type LeaseRecord } from './lease.ts';
-import { checkMethods, invalid, show } from './options.ts';
+import { checkFlag, checkMethods, checkNames, invalid, show } from './options.ts';
 import { jittered } from './random.ts';
+import { KEY_ATTRIBUTE } from './schema.ts';
 import { copyOf, readCommand } from './user-commands.ts';
 import type { ItemFormat, NativeUpdateItem, UpdateItem } from './transaction-items.ts';
 
@@ -39,12 +41,18 @@ export interface GuardedOptions {
 /** A lease of a scheduled run can complete its tick. */
 interface Completing extends Lease {
   completeTick(format?: ItemFormat): UpdateItem | NativeUpdateItem;
+  readonly [COMPLETIONS]: { readonly count: number };
 }
 
+interface HttpAnswer {
+  readonly response?: { readonly statusCode?: number };
+}
+type Passing = (args: object) => Promise<HttpAnswer>;
+
 interface Sendable extends TransactionCommand {
-  readonly middlewareStack?: {
+  readonly middlewareStack: {
     add(
-      middleware: (next: (args: object) => unknown) => (args: object) => unknown,
+      middleware: (next: Passing) => Passing,
       options: {
         readonly step: string;
         readonly priority: string;
@@ -70,8 +78,13 @@ const PAUSE_MS = 50;
  * `lease-lost`: nothing was written; this tenure is over, and its signal has aborted.
  * `tick-done` (with `completeTick`): nothing was written; the tick was completed before.
  * `condition-failed`: nothing was written; `cause` is the SDK's error with its CancellationReasons.
- * `store-unavailable`: nobody can tell whether it was written.
+ * `store-unavailable`: nobody can tell whether it was written; or it was not, for it met others, or
+ * throttling, at each attempt. The message says which.
  * `request-refused`, `access-denied`, `table-not-found`: nothing was written.
+ * `invalid-configuration`: nothing was sent.
+ *
+ * What cannot be sent at all (a value that the client does not know, no credentials) is thrown as
+ * it is.
  */
 export async function sendGuarded(
   client: TransactionClient,
@@ -80,9 +93,11 @@ export async function sendGuarded(
   options: GuardedOptions = {},
 ): Promise<unknown> {
   checkMethods('client', client, ['send']);
+  checkNames('sendGuarded', options, ['completeTick']);
+  checkFlag('completeTick', options.completeTick);
   const guard = guardOf(lease);
   if (guard === undefined) {
-    if (lease.holderIdentity !== PRETENDED_HOLDER) {
+    if ((lease as Lease | undefined)?.holderIdentity !== PRETENDED_HOLDER) {
       throw invalid('lease is not one of this library, or a copy of one: pass it as it was given.');
     }
     return client.send(command as never);
@@ -102,11 +117,11 @@ interface CheckFailed {
 
 type Verdict =
   | { readonly kind: 'check failed'; readonly item: unknown }
-  | { readonly kind: 'condition failed' }
+  /** Nothing was written, nor will it be next time. */
+  | { readonly kind: 'failed'; readonly code: LeaseErrorCode }
   /** Nothing was written; it may work next time. */
   | { readonly kind: 'again' }
-  | { readonly kind: 'cannot tell' }
-  | { readonly kind: 'refused'; readonly code: LeaseErrorCode };
+  | { readonly kind: 'cannot tell' };
 
 class Transaction {
   output: unknown = {};
@@ -115,10 +130,10 @@ class Transaction {
   readonly #lease: Lease;
   readonly #guard: Guard;
   readonly #completes: boolean;
-  readonly #marshalled: boolean;
+  /** The caller's, and the lease's own last. */
   readonly #items: readonly object[];
   readonly #token: string;
-  /** Whether an attempt may have been applied, or may still be. */
+  /** Why an attempt may have been applied, or may still be: whatever comes later is no proof. */
   #unresolved: unknown;
 
   constructor(
@@ -133,12 +148,16 @@ class Transaction {
     this.#lease = lease;
     this.#guard = guard;
     this.#completes = completes;
-    this.#marshalled = readCommand(command).marshalled;
-    this.#items = itemsOf(command, guard);
+    const { marshalled } = readCommand(command);
+    const items = itemsOf(command, guard);
     this.#token = command.input.ClientRequestToken ?? guard.random.uuid();
     if (completes && !('completeTick' in lease)) {
       throw invalid('completeTick is true; it needs the lease of a scheduled run.');
     }
+    const check = completes
+      ? (lease as Completing).completeTick({ marshalled })
+      : lease.conditionCheck({ marshalled } as { marshalled: true });
+    this.#items = [...items, check];
   }
 
   /** Rejects with what is sure to be no matter of the lease. */
@@ -155,17 +174,21 @@ class Transaction {
         return undefined;
       } catch (error) {
         const cause = causeOf(error);
-        // A value that cannot be sent is no matter of the store, nor of trying again.
-        if (!built.wasSent() && cause.name !== 'LeaseError') throw cause;
-        const verdict = judge(cause, this.#items.length);
+        const verdict = judge(cause);
+        this.#unresolved ??= built.unanswered();
         switch (verdict.kind) {
           case 'check failed':
             return { record: this.#recordOf(verdict.item), cause };
-          case 'condition failed':
-            throw this.#conditionFailed(cause);
-          case 'refused':
-            throw new LeaseError(verdict.code, refusedMessage(this.#what, cause), { cause });
+          case 'failed':
+            if (this.#unresolved !== undefined) throw this.#cannotTell(cause);
+            throw new LeaseError(verdict.code, failedMessage(this.#what, verdict.code, cause), {
+              cause,
+            });
           case 'cannot tell':
+            // A value that cannot be sent is no matter of the store, nor of trying again.
+            if (!built.wasSent() && this.#unresolved === undefined && cause.name !== 'LeaseError') {
+              throw cause;
+            }
             this.#unresolved = cause;
             break;
           case 'again':
@@ -183,8 +206,11 @@ class Transaction {
       if (this.#unresolved !== undefined) throw this.#cannotTell(cause);
       throw over;
     }
-    // Ours as before, so it was the tick. Only this tenure can have completed it.
-    if (this.#unresolved !== undefined) return;
+    // Ours as before, so it was the tick, which only this tenure can have completed.
+    if (this.#unresolved !== undefined) {
+      if (this.#completes && (this.#lease as Completing)[COMPLETIONS].count === 1) return;
+      throw this.#cannotTell(cause);
+    }
     throw new LeaseError('tick-done', `${this.#what}: its tick has been completed already.`, {
       cause,
       ...(record === undefined ? {} : { record }),
@@ -192,27 +218,31 @@ class Transaction {
   }
 
   /** Anew for each attempt: a command may be changed by being sent. */
-  #build(): { readonly command: object; readonly wasSent: () => boolean } {
-    const { input } = this.#command;
-    const format = { marshalled: this.#marshalled };
-    const check = this.#completes
-      ? (this.#lease as Completing).completeTick(format)
-      : this.#lease.conditionCheck(format as { marshalled: true });
-    const TransactItems = [...this.#items, check];
-    const command: Sendable = copyOf(this.#command, {
-      ...input,
-      TransactItems,
+  #build() {
+    const command: Sendable = copyOf(this.#command as Sendable, {
+      ...this.#command.input,
+      TransactItems: this.#items,
       ClientRequestToken: this.#token,
     });
-    let sent = command.middlewareStack === undefined;
-    command.middlewareStack?.add(
-      (next) => (args) => {
+    let sent = false;
+    let unanswered: unknown;
+    command.middlewareStack.add(
+      // The SDK repeats by itself, and tells of its last attempt only.
+      (next) => async (args) => {
         sent = true;
-        return next(args);
+        try {
+          const answer = await next(args);
+          const { statusCode = 0 } = answer.response ?? {};
+          if (statusCode >= 500) unanswered = new Error(`HTTP status ${statusCode}`);
+          return answer;
+        } catch (error) {
+          unanswered = error;
+          throw error;
+        }
       },
       { step: 'deserialize', priority: 'low', name: 'lambdaLeaseWasSent', override: true },
     );
-    return { command, wasSent: () => sent };
+    return { command, wasSent: () => sent, unanswered: () => unanswered };
   }
 
   get #what(): string {
@@ -224,28 +254,21 @@ class Transaction {
     this.#lease.signal.throwIfAborted();
   }
 
-  /** While an earlier attempt may still be applied, that a later one failed tells nothing. */
-  #conditionFailed(cause: Error): LeaseError {
-    if (this.#unresolved !== undefined) return this.#cannotTell(cause);
-    return new LeaseError(
-      'condition-failed',
-      `${this.#what}: a condition of its own failed (${describeError(cause)}).`,
-      { cause },
-    );
-  }
-
   #cannotTell(cause: unknown): LeaseError {
+    const told = describeError(cause);
     return new LeaseError(
       'store-unavailable',
       this.#unresolved === undefined
-        ? `${this.#what} was not written: it met others each time (${describeError(cause)}).`
-        : `${this.#what}: nobody can tell whether it was written (${describeError(cause)}).`,
+        ? `${this.#what} was not written: it met others, or throttling, each time (${told}).`
+        : `${this.#what}: nobody can tell whether it was written (${told}).`,
       { cause },
     );
   }
 
   #recordOf(item: unknown): LeaseRecord | undefined {
-    if (typeof item !== 'object' || item === null) return undefined;
+    // As the SDK gives it, also from the document client: typed. Anything else is not shown.
+    const { [KEY_ATTRIBUTE]: key } = (item ?? {}) as Item;
+    if (typeof key !== 'object' || !('S' in key)) return undefined;
     return readLease(this.#guard.lease, item as Item);
   }
 }
@@ -264,17 +287,25 @@ function itemsOf({ input }: TransactionCommand, { lease, tableName }: Guard): re
         `${MOST_ITEMS}.`,
     );
   }
-  const operations = items.flatMap((item: object) => Object.values(item) as unknown[]);
-  for (const operation of operations) {
-    const { TableName, Key } = (operation ?? {}) as { TableName?: unknown; Key?: object };
-    const keys = JSON.stringify(Object.values(Key ?? {}));
-    if (TableName !== tableName || !keys.includes(JSON.stringify(lease))) continue;
+  for (const [index, item] of (items as readonly unknown[]).entries()) {
+    if (typeof item !== 'object' || item === null) {
+      throw invalid(`TransactItems[${index}] is ${show(item)}; it must be an object.`);
+    }
+    if (!Object.values(item).some((operation) => touches(operation, lease, tableName))) continue;
     throw invalid(
       `The transaction touches the record of lease "${lease}" itself; sendGuarded adds its ` +
         'check, and DynamoDB takes one operation on an item only. Leave it out.',
     );
   }
   return items as object[];
+}
+
+function touches(operation: unknown, lease: string, tableName: string): boolean {
+  const { TableName, Key, Item } = (operation ?? {}) as Readonly<Record<string, unknown>>;
+  const { [KEY_ATTRIBUTE]: key } = (Key ?? Item ?? {}) as Readonly<Record<string, unknown>>;
+  // Native, or typed.
+  const text: unknown = typeof key === 'object' && key !== null ? Reflect.get(key, 'S') : key;
+  return TableName === tableName && text === lease;
 }
 
 function causeOf(error: unknown): Error {
@@ -298,30 +329,41 @@ const REFUSALS: Readonly<Record<string, LeaseErrorCode>> = {
   ValidationException: 'request-refused',
   IdempotentParameterMismatchException: 'request-refused',
   UnsupportedOperationException: 'request-refused',
+  // Of a stand-in for DynamoDB.
+  UnknownOperationException: 'request-refused',
   ResourceNotFoundException: 'table-not-found',
   AccessDeniedException: 'access-denied',
 };
 
-/** `checkAt`: which of the reasons is the lease's. */
-function judge(error: Error, checkAt: number): Verdict {
+function judge(error: Error): Verdict {
   const refusal = REFUSALS[error.name];
-  if (refusal !== undefined) return { kind: 'refused', code: refusal };
+  if (refusal !== undefined) return { kind: 'failed', code: refusal };
   if (NOT_WRITTEN.includes(error.name)) return { kind: 'again' };
   if (error.name !== 'TransactionCanceledException') return { kind: 'cannot tell' };
   const reasons = (error as { CancellationReasons?: readonly Reason[] }).CancellationReasons ?? [];
   const failed = ({ Code }: Reason) => Code === 'ConditionalCheckFailed';
-  const check = reasons[checkAt];
+  // The lease's own item is the last.
+  const check = reasons.at(-1);
   if (check !== undefined && failed(check)) return { kind: 'check failed', item: check.Item };
-  if (reasons.some(failed)) return { kind: 'condition failed' };
+  if (reasons.some(failed)) return { kind: 'failed', code: 'condition-failed' };
   const passing = reasons.every(({ Code = 'None' }) => PASSING.includes(Code));
   return passing && reasons.length > 0
     ? { kind: 'again' }
-    : { kind: 'refused', code: 'request-refused' };
+    : { kind: 'failed', code: 'request-refused' };
 }
 
-function refusedMessage(what: string, error: Error): string {
-  return (
-    `${what} was refused (${describeError(error)}). A global table of strong consistency across ` +
-    'Regions has no transactions: use fenced() there.'
-  );
+const WHAT_TO_DO: Readonly<Partial<Record<LeaseErrorCode, string>>> = {
+  'request-refused':
+    ' A global table of strong consistency across Regions has no transactions, nor has dynalite: ' +
+    'use fenced() there.',
+  'access-denied':
+    " Besides what the caller's own items need, allow dynamodb:ConditionCheckItem, and for " +
+    "completeTick dynamodb:UpdateItem, on the lease's table.",
+};
+
+function failedMessage(what: string, code: LeaseErrorCode, error: Error): string {
+  const told = describeError(error);
+  return code === 'condition-failed'
+    ? `${what}: a condition of its own failed (${told}).`
+    : `${what} was refused (${told}).${WHAT_TO_DO[code] ?? ''}`;
 }

@@ -137,18 +137,18 @@ export class Holding {
   }
 
   /**
-   * Writes `note` with a renewal, and waits for that. False when the lease was lost meanwhile: the
-   * note may have been written all the same.
+   * Writes `note` with a renewal, and waits for the record. Undefined when the lease was lost
+   * meanwhile: the note may have been written all the same.
    */
-  async write(note: JobNote): Promise<boolean> {
+  async write(note?: JobNote): Promise<LeaseRecord | undefined> {
     for (let unanswered = 0; this.#isHeld(); unanswered++) {
       const answer = await this.#sendRenewal(note);
-      if (answer.kind === 'renewed') return true;
+      if (answer.kind === 'renewed' && shows(answer.record, note)) return answer.record;
       if (answer.kind === 'lost') break;
       await sleep(this.#options.clock, RETRY_FIRST_MS * 2 ** Math.min(unanswered, 5));
     }
     this.#isHeld();
-    return false;
+    return undefined;
   }
 
   /** The work has settled, but the tenure goes on: stops all timers, and releases nothing. */
@@ -255,14 +255,15 @@ export class Holding {
 
   /** A transaction found the lease not to be ours; or its tick to be done, which is no loss. */
   async #refused(record: LeaseRecord | undefined): Promise<LeaseError | undefined> {
-    let over = record === undefined ? undefined : this.#tenure.whyOver(record);
     if (record === undefined) {
       // The server does not show it: a renewal finds out.
-      const answer = await this.#sendRenewal();
-      if (answer.kind === 'lost') over = answer.reason;
-      if (answer.kind === 'unknown') over = 'taken over';
+      return (await this.write()) ? undefined : this.#abortReason();
     }
-    if (over === undefined) return undefined;
+    const over = this.#tenure.whyOver(record);
+    if (over === undefined) {
+      this.#tenure.confirm(record);
+      return undefined;
+    }
     this.#tenure.end(over);
     this.#on('gone');
     return this.#abortReason();
@@ -367,4 +368,10 @@ export class Holding {
           { reason },
         );
   }
+}
+
+/** A renewal may have met writes of its own holder only: then the note is not in the record. */
+function shows({ raw }: LeaseRecord, note: JobNote | undefined): boolean {
+  const tick = note?.set.lastTick;
+  return tick === undefined || JSON.stringify(raw['lastTick']) === JSON.stringify(tick);
 }

@@ -57,7 +57,16 @@ export interface InvocationOptions<TEvent, TContext> extends CommonOptions, Timi
   /**
    * Lets so many invocations run at once, from 1 to 100, each under a lease of its own: `name/0` to
    * `name/<slots - 1>`. Each has its `lease.slot`, and its own sequence of fencing tokens. Default:
-   * one, under `name` itself.
+   * one, under `name` itself. All who share the name must give the same number.
+   *
+   * The record of `name` has no holder: `suspended` there stops all slots, but no run that goes on;
+   * in the record of one slot, that slot. A slot whose record is corrupt, or of another kind, is
+   * logged and passed by.
+   *
+   * An acquisition reads the record of `name` (half a read unit) and writes at a slot chosen by
+   * chance (one write unit); only where that is held it looks at the others, one after the other
+   * (half a read unit each), and writes where one is free. So it takes 2 requests when that slot is
+   * free, and `slots + 1` when all are held, as does a look while waiting, but without the write.
    */
   readonly slots?: number;
   /** Ends a tenure whose work hangs. Default: the invocation's end does. */
@@ -101,8 +110,9 @@ export function checkInvocationOptions<TEvent, TContext>(
   checkSlots(options.slots);
   const longest = longestName(typeof name === 'function' ? 'x' : name, options.slots);
   leaseKey(longest, options.namespace, readEnvironment());
-  if (options.slots !== undefined && sticky === true)
+  if (options.slots !== undefined && sticky === true) {
     throw invalid('slots and sticky exclude each other.');
+  }
   checkFlag('sticky', sticky);
   const tolerance = seconds(options, 'toleranceSeconds');
   if (tolerance !== undefined && (tolerance < 0.001 || tolerance > LONGEST_TOLERANCE_SECONDS)) {
@@ -119,6 +129,12 @@ export function checkInvocationOptions<TEvent, TContext>(
       throw invalid('minimumHoldSeconds and trustClocks: false exclude each other.');
     }
     if (sticky === true) throw invalid('minimumHoldSeconds and sticky exclude each other.');
+    if (options.slots !== undefined) {
+      throw invalid(
+        'minimumHoldSeconds and slots exclude each other: an event that is delivered twice would ' +
+          'find another slot free.',
+      );
+    }
   }
   if (leaseDurationSeconds !== undefined) {
     resolveTiming(options);

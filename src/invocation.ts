@@ -20,13 +20,13 @@ import {
   type Plan,
   type WhenHeld,
 } from './invocation-options.ts';
-import type { AcquireAnswer } from './answers.ts';
+import type { AcquireAnswer, Waiting } from './answers.ts';
 import { isoTime, vacantLease, type LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
 import { checkNames, invalid, leaseKey, milliseconds } from './options.ts';
 import { refusalError, skipped, type Skipped } from './refusal.ts';
 import { makeContender, makeWorld, type World } from './setup.ts';
-import { takenOf, type Contender } from './slots.ts';
+import { slotName, takenOf, type Contender } from './slots.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 import type { JobNote } from './writes.ts';
 
@@ -37,9 +37,11 @@ export type Opened =
 /** What a scheduled job adds. */
 export interface Job {
   readonly tickMs: number;
+  /** Each time that something is seen to stand in the way. */
+  onRefused(because: Waiting['because']): void;
   /** What to write with the release, and until when the lease is not to be taken again. */
   noteAtRelease(run: EndingRun): {
-    readonly note: JobNote;
+    readonly note?: JobNote;
     readonly restUntilMs?: number | undefined;
   };
 }
@@ -57,10 +59,13 @@ export interface OpenInvocation {
   readonly lease: Lease;
   /** The record as the acquisition found it; what it does not write itself is from before. */
   readonly found: LeaseRecord;
-  /** Writes what is known of the job so far. False when the lease was lost. */
-  write(note: JobNote): Promise<boolean>;
-  /** The work has returned or thrown. Releases the lease, and waits for that. Never rejects. */
-  settle(outcome: 'completed' | 'failed'): Promise<void>;
+  /** Writes what is known of the job so far. No record when the lease was lost. */
+  write(note: JobNote): Promise<LeaseRecord | undefined>;
+  /**
+   * The work has returned or thrown. Releases the lease, waits for that, and tells why the tenure
+   * ended. Never rejects.
+   */
+  settle(outcome: 'completed' | 'failed'): Promise<EndReason | 'kept'>;
   /** The work may still be running: neither renews nor releases. The lease expires by itself. */
   abandon(): void;
 }
@@ -90,7 +95,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const { name, whenHeld = 'skip', sticky = false, slots } = this.#options;
     const leaseName = typeof name === 'function' ? name(event, context) : name;
     const key = leaseKey(leaseName, this.#options.namespace, environment);
-    if (environment.disabled) return { kind: 'opened', open: disabled(key) };
+    if (environment.disabled) return { kind: 'opened', open: disabled(key, slots) };
 
     const world = (this.#world ??= makeWorld(this.#options, environment));
     if (sticky && environment.managedInstances) {
@@ -124,6 +129,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       world,
     );
     const answer = await this.#acquire(contender, invocation, whenHeld);
+    if (answer.kind === 'refused') job?.onRefused(answer.waiting.because);
     world.tellUnverifiable(contender, plan.timing.toleranceMs);
     switch (answer.kind) {
       case 'acquired': {
@@ -147,7 +153,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
 
   async #acquire(
     lock: Contender,
-    { world, plan, deadlineMs }: Invocation,
+    { world, plan, deadlineMs, job }: Invocation,
     whenHeld: WhenHeld,
   ): Promise<AcquireAnswer> {
     if (whenHeld !== 'wait') return lock.tryAcquire(plan.termsAt);
@@ -166,7 +172,10 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       termsAt: plan.termsAt,
       signal: over.signal,
       onError: (error) => (last = { kind: 'failed', error }),
-      onRefused: (refused) => (last = refused),
+      onRefused: (refused) => {
+        last = refused;
+        job?.onRefused(refused.waiting.because);
+      },
     });
     done.abort();
     if (answer.kind !== 'aborted') return answer;
@@ -256,6 +265,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
           } else {
             world.logger.error('A lease ended before its work did.', over);
           }
+          return reason;
         },
         abandon: () => {
           deadline?.cancel();
@@ -310,12 +320,12 @@ interface Invocation {
 }
 
 /** `LEASE_DISABLED`: nothing is sent. */
-function disabled(key: string): OpenInvocation {
+function disabled(key: string, slots: number | undefined): OpenInvocation {
   return {
-    lease: pretendedLease(key),
+    lease: slots === undefined ? pretendedLease(key) : pretendedLease(slotName(key, 0), 0),
     found: vacantLease(key),
-    write: () => Promise.resolve(true),
-    settle: () => Promise.resolve(),
+    write: () => Promise.resolve(vacantLease(key)),
+    settle: (outcome) => Promise.resolve(outcome),
     abandon: () => undefined,
   };
 }

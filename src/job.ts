@@ -1,7 +1,8 @@
 // What the record keeps of a scheduled job's runs: the last completed tick, when the next
 // completion is overdue, how the last run went, and until when the job shall rest. Pure.
 
-import { isCalendarTime, asMap, asNumber, asText, type LeaseRecord, type Value } from './lease.ts';
+import { asCount, asMap, asNumber, asText, isCalendarTime } from './lease.ts';
+import type { LeaseRecord, Value } from './lease.ts';
 import { clip } from './holder.ts';
 import { BYTE_BUDGET } from './schema.ts';
 import type { JobNote } from './writes.ts';
@@ -29,7 +30,7 @@ export interface EndedRun {
   readonly startMs: number;
   readonly endMs: number;
   readonly fencingToken: number;
-  /** The record as this run found it when it acquired the lease. */
+  /** The record as it was when this run began. */
   readonly found: LeaseRecord;
 }
 
@@ -44,15 +45,14 @@ export function lastRunOf(record: LeaseRecord): LastRun | undefined {
   const run = asMap(record.raw['run']);
   if (run === undefined) return undefined;
   const [startMs, endMs] = [asNumber(run['start']), asNumber(run['end'])];
-  const failures = asNumber(run['failures']) ?? 0;
   return {
     start: dateOf(startMs),
     end: dateOf(endMs),
     durationMs: startMs === undefined || endMs === undefined ? undefined : endMs - startMs,
     outcome: asText(run['outcome']),
     error: asText(run['error']),
-    failures: Number.isSafeInteger(failures) && failures > 0 ? failures : 0,
-    fencingToken: asNumber(run['token']),
+    failures: asCount(run['failures']) ?? 0,
+    fencingToken: asCount(run['token']),
   };
 }
 
@@ -72,7 +72,9 @@ function failuresWith({ outcome, fencingToken, found }: EndedRun): number {
 export function noteOf(run: EndedRun, terms: JobTerms): JobNote {
   const failures = failuresWith(run);
   const { found, tickMs, outcome } = run;
-  const due = dueTime(run, terms);
+  const { dueMs } = terms;
+  // A run that did not complete its tick leaves what was due before it.
+  const saysDue = outcome === 'succeeded' || asNumber(found.raw['dueTime']) === undefined;
   const note: Record<string, Value> = {
     start: number(run.startMs),
     end: number(run.endMs),
@@ -86,11 +88,11 @@ export function noteOf(run: EndedRun, terms: JobTerms): JobNote {
   return {
     set: {
       ...(outcome === 'succeeded' ? { lastTick: number(tickMs) } : {}),
-      ...(due === undefined ? {} : { dueTime: number(due) }),
+      ...(dueMs !== undefined && saysDue ? { dueTime: number(dueMs) } : {}),
       run: { M: note },
     },
     // Of a job that no longer says when it is due.
-    remove: due === undefined && found.raw['dueTime'] !== undefined ? ['dueTime'] : [],
+    remove: dueMs === undefined && found.raw['dueTime'] !== undefined ? ['dueTime'] : [],
   };
 }
 
@@ -102,16 +104,20 @@ export function backoffEnd(run: EndedRun, terms: JobTerms): number | undefined {
   return run.endMs + Math.min(doubled, maxFailureBackoffMs);
 }
 
-/** A run that did not complete its tick leaves what was due before it. */
-function dueTime({ outcome, found }: EndedRun, { dueMs }: JobTerms): number | undefined {
-  if (dueMs === undefined || outcome === 'succeeded') return dueMs;
-  return asNumber(found.raw['dueTime']) ?? dueMs;
-}
-
-/** The message only: the rest of an error may carry what no record should. */
+/**
+ * The message only: the rest of an error may carry what no record should. Whatever was thrown, it
+ * keeps no lease from being released.
+ */
 function messageOf(error: unknown): string {
-  if (typeof error === 'string') return error;
-  return error instanceof Error ? error.message : `A ${typeof error} was thrown.`;
+  let message: unknown = error;
+  try {
+    if (typeof error === 'object' && error !== null) message = Reflect.get(error, 'message');
+  } catch (thrown) {
+    message = thrown;
+  }
+  const text = typeof message === 'string' ? message : `No error was thrown but ${typeof error}.`;
+  // DynamoDB refuses half a character.
+  return text.replace(/\p{Surrogate}/gu, '\u{fffd}');
 }
 
 function number(value: number): Value {

@@ -4,7 +4,6 @@ import { bounded } from './bounded.ts';
 import type { ClockCheck } from './clock-check.ts';
 import type { Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
-import type { Courtesy } from './courtesy.ts';
 import { asLeaseError, LeaseError } from './errors.ts';
 import { readLease, type Item, type LeaseRecord } from './lease.ts';
 import type { LeaseKind } from './schema.ts';
@@ -18,8 +17,6 @@ export interface LockWorld {
   readonly clock: Clock;
   readonly timeline: Timeline;
   readonly clockCheck: ClockCheck;
-  /** Told of releases. Absent: nobody lets others go first. */
-  readonly courtesy?: Courtesy | undefined;
 }
 
 export interface LeaseAccessOptions {
@@ -42,7 +39,6 @@ export class LeaseAccess {
   readonly #options: LeaseAccessOptions;
   readonly #world: LockWorld;
   #lastAnswer: Moment | undefined;
-  #attempts = 0;
 
   constructor(options: LeaseAccessOptions, world: LockWorld) {
     this.#options = options;
@@ -52,11 +48,6 @@ export class LeaseAccess {
   /** When the store last told something, in the timeline's elapsed ms. */
   get lastAnswerAtMs(): number | undefined {
     return this.#lastAnswer?.elapsedMs;
-  }
-
-  /** Whether the last call had to be repeated by the SDK, as one that was throttled is. */
-  get strained(): boolean {
-    return this.#attempts > 1;
   }
 
   /** Never rejects. A refusal that does not show the record costs a consistent read more. */
@@ -110,12 +101,7 @@ export class LeaseAccess {
   ): Promise<T> {
     const { clock, store, clockCheck, timeline } = this.#world;
     const what = `Lease "${this.#options.lease}": the ${verb} in ${store.description}`;
-    const { attempt: timed, told } = clockCheck.call();
-    this.#attempts = 0;
-    const attempt: StoreCall['attempt'] = () => {
-      this.#attempts += 1;
-      return timed();
-    };
+    const { attempt, told } = clockCheck.call();
     const answer = await bounded(clock, timeoutMs, what, (signal) => send({ signal, attempt }));
     told();
     this.#lastAnswer = timeline.look();

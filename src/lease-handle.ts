@@ -54,6 +54,12 @@ export interface Lease extends AsyncDisposable {
  */
 const GUARD: unique symbol = Symbol.for('lambda-lease.guard') as never;
 
+/**
+ * Of the lease of a scheduled run: how often the completion of its tick has been given away. Where
+ * it was more than once, nobody can tell which one completed it.
+ */
+export const COMPLETIONS: unique symbol = Symbol.for('lambda-lease.completions') as never;
+
 export interface Guard {
   readonly clock: Clock;
   readonly random: Random;
@@ -72,8 +78,8 @@ export interface Guard {
 }
 
 /** Undefined for a lease that nothing keeps: one that is only pretended. */
-export function guardOf(lease: object): Guard | undefined {
-  return (lease as { [GUARD]?: Guard })[GUARD];
+export function guardOf(lease: unknown): Guard | undefined {
+  return (lease as { [GUARD]?: Guard } | undefined)?.[GUARD];
 }
 
 /** What keeps a lease, as far as its handle needs it. */
@@ -135,12 +141,13 @@ export function isAborted(signal: AbortSignal): boolean {
 /** The identity under `LEASE_DISABLED`, where everybody holds everything. */
 export const PRETENDED_HOLDER = 'LEASE_DISABLED';
 
-export function pretendedLease(key: string): Lease {
+export function pretendedLease(key: string, slot?: number): Lease {
   const release = () => Promise.resolve();
   return {
     ...splitLeaseKey(key),
     holderIdentity: PRETENDED_HOLDER,
     fencingToken: 0,
+    ...(slot === undefined ? {} : { slot }),
     signal: new AbortController().signal,
     isHeld: () => true,
     remainingMs: () => Infinity,

@@ -28,7 +28,7 @@ export const MIDDLEWARE_OPTIONS = ['contextKey', 'timeoutEarlyInMillis'];
 /** The lease of one invocation. */
 export interface OpenLease<TLease extends Lease> {
   readonly lease: TLease;
-  settle(outcome: 'completed' | 'failed', error?: unknown): Promise<void>;
+  settle(outcome: 'completed' | 'failed', error?: unknown): Promise<unknown>;
   abandon(): void;
 }
 

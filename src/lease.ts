@@ -149,7 +149,7 @@ function intervention(value: Value | undefined): Intervention | undefined {
   return { since: asText(map['since']), by: asText(map['by']), why: asText(map['why']) };
 }
 
-function asCount(value: Value | undefined): number | undefined {
+export function asCount(value: Value | undefined): number | undefined {
   const number = asNumber(value);
   return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }

@@ -10,17 +10,18 @@ import { consoleLogger, unfailing, type Logger } from './environment.ts';
 import { bounded } from './bounded.ts';
 import { describeError, isLeaseError, LeaseError } from './errors.ts';
 import { makeEvent, type EventSink, type LeaseEvent } from './events.ts';
-import { asNumber, asText, readLease, type Item, type LeaseRecord } from './lease.ts';
+import { asText, readLease, type Item, type LeaseRecord } from './lease.ts';
+import { inParallel } from './in-parallel.ts';
 import type { Metrics } from './metrics.ts';
 import { collect, evict, flag, heartbeatsOfZones, published, suspects } from './monitor-writes.ts';
 import { nextPass, readPassMemory, writePassMemory, type PassMemory } from './pass-memory.ts';
 import { MonitorTable } from './monitor-table.ts';
 import { measure, noCounts, type Counts, type PassReport } from './pass-report.ts';
-import { KEY_ATTRIBUTE, LONGEST_DURATION_SECONDS, MONITOR_LEASE } from './schema.ts';
+import { KEY_ATTRIBUTE, MONITOR_LEASE } from './schema.ts';
 import type { WatchableStore } from './store.ts';
 import { Timeline } from './timeline.ts';
 import { readVerdict, type Verdict } from './stored-verdict.ts';
-import { judge, REPORTED, type Circumstances } from './verdict.ts';
+import { isLeaderless, judge, REPORTED, type Circumstances, withOwnPatience } from './verdict.ts';
 import type { Write } from './writes.ts';
 import { isSurelyNormal, mayBeDisrupted, ZONE_LABEL, zoneMode, type ZoneMode } from './zones.ts';
 
@@ -156,7 +157,8 @@ export class LifecycleMonitor {
 
   async #attendToSuspects(pass: Pass): Promise<void> {
     const filter = suspects(pass.at.nowMs, pass.at.retentionMs);
-    pass.counts.scanned = await this.#table.scanAll(filter, async (items) => {
+    pass.counts.scanned = await this.#table.scanAll(filter, async (found) => {
+      const items = found.filter((item) => !countLeaderless(item, pass));
       pass.counts.suspects += items.length;
       await inParallel(items, ATTENDED_AT_ONCE, async (item) => {
         const lease = asText(item[KEY_ATTRIBUTE]);
@@ -203,6 +205,7 @@ export class LifecycleMonitor {
           break;
         case 'flag':
           record = await this.#write(flag(record, action.verdict), record, action.verdict);
+          if (record !== undefined) countChange(action.verdict, pass.counts);
           break;
         case 'evict': {
           if (zone === undefined) {
@@ -352,18 +355,17 @@ export class LifecycleMonitor {
   }
 }
 
-/** A lease may carry its own patience: the longest silence that is nothing unusual. */
-function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances {
-  const own = (name: string) => {
-    const seconds = asNumber({ N: record.annotations[name] ?? '' });
-    const sensible = seconds !== undefined && seconds > 0 && seconds <= LONGEST_DURATION_SECONDS;
-    return sensible ? seconds * 1_000 : undefined;
-  };
-  return {
-    ...at,
-    graceMs: own('graceSeconds') ?? at.graceMs,
-    tolerationMs: own('tolerationSeconds') ?? at.tolerationMs,
-  };
+/** True when there is nothing else to be done with it. */
+function countLeaderless(item: Item, { at, counts }: Pass): boolean {
+  const record = readLease(asText(item[KEY_ATTRIBUTE]) ?? '', item);
+  if (!isLeaderless(record)) return false;
+  counts.leaderless += 1;
+  return judge(record, at).kind === 'nothing';
+}
+
+function countChange({ event }: Verdict, counts: Counts): void {
+  if (event?.type === 'LeaderChanged') counts.leaderChanges += 1;
+  if (event?.type === 'ScheduleMissed') counts.schedulesMissed += 1;
 }
 
 /** A heartbeat without a zone is in the one without a name; a leader's lease, in none. */
@@ -374,22 +376,4 @@ function zoneOf(record: LeaseRecord): string | undefined {
 /** Somebody has to mend that record; the others can be judged. */
 function isAboutOneRecord(error: unknown): boolean {
   return isLeaseError(error, 'corrupt-record') || isLeaseError(error, 'request-refused');
-}
-
-async function inParallel<T>(
-  items: readonly T[],
-  atOnce: number,
-  each: (item: T) => Promise<void>,
-): Promise<void> {
-  const queue = [...items].reverse();
-  await Promise.all(
-    Array.from({ length: Math.min(atOnce, items.length) }, async () => {
-      for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
-        await each(item).catch((error: unknown) => {
-          queue.length = 0;
-          throw error;
-        });
-      }
-    }),
-  );
 }

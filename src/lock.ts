@@ -4,7 +4,7 @@
 // Sets no timer but the bound of a call, and repeats no call for longer than a few rounds: when to
 // ask again is its callers' business.
 
-import { failed, HELD, lost, type Waiting } from './answers.ts';
+import { failed, HELD, lost, overtaken, type Waiting } from './answers.ts';
 import type { AcquireAnswer, AcquireOptions, LookAnswer } from './answers.ts';
 import type { ReleaseAnswer, RenewAnswer } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
@@ -71,8 +71,8 @@ export class Lock {
     try {
       const record = this.#see(await this.#access.read(false));
       const late = { kind: 'take', how: 'asRead' } as const;
-      const decision = this.#isLate(record) ? late : this.#decide();
-      return { kind: 'seen', record, decision, strained: this.#access.strained };
+      const decision = this.isLate(record) ? late : this.#decide();
+      return { kind: 'seen', record, decision };
     } catch (error) {
       return failed(error);
     }
@@ -265,8 +265,8 @@ export class Lock {
       }
       adopted = record;
     }
-    if (adopted !== undefined && tenure.isHeld()) return { kind: 'renewed', record: adopted };
-    return lost(tenure);
+    if (adopted === undefined || !tenure.isHeld()) return lost(tenure);
+    return note === undefined ? { kind: 'renewed', record: adopted } : overtaken(this.lease);
   }
 
   /**
@@ -275,7 +275,6 @@ export class Lock {
    */
   release(tenure: Tenure, reason: EndReason, withinMs?: number, note?: JobNote) {
     tenure.end(reason);
-    this.#world.courtesy?.left(this.lease, this.#world.timeline.look().elapsedMs);
     return this.#depart('vacate', tenure.holderIdentity, tenure.version, withinMs, note);
   }
 
@@ -295,7 +294,7 @@ export class Lock {
    * Whether the record names us by a write that nobody waited for any more (L7). Nobody has to
    * wait for that to expire: the next attempt adopts it, or undoes it.
    */
-  #isLate({ holderIdentity }: LeaseRecord): boolean {
+  isLate({ holderIdentity }: LeaseRecord): boolean {
     return (
       holderIdentity !== undefined &&
       [this.#candidacy?.holderIdentity, this.#departed].includes(holderIdentity)

@@ -58,17 +58,33 @@ export function suspects(nowMs: number, retentionMs: number): Condition {
           { not: { same: ['dueTime', 'condition.missed'] } },
         ],
       },
-      // Evicted heartbeats and identities that have been kept long enough.
       {
         all: [
           evictedAsItIs,
           {
             any: [
-              { equals: ['kind', { S: 'heartbeat' }] },
-              { equals: ['kind', { S: 'identity' }] },
+              // Nothing is to be done for a lease without a leader, but it is counted.
+              {
+                all: [
+                  { equals: ['kind', { S: 'leader' }] },
+                  { absent: 'holderIdentity' },
+                  { absent: 'suspended' },
+                ],
+              },
+              // Heartbeats and identities that have been kept long enough.
+              {
+                all: [
+                  { below: ['condition.since', nowMs - retentionMs] },
+                  {
+                    any: [
+                      { equals: ['kind', { S: 'heartbeat' }] },
+                      { equals: ['kind', { S: 'identity' }] },
+                    ],
+                  },
+                ],
+              },
             ],
           },
-          { below: ['condition.since', nowMs - retentionMs] },
         ],
       },
     ],

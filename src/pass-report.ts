@@ -10,6 +10,12 @@ export interface PassReport {
   readonly suspects: number;
   readonly notReady: number;
   readonly evicted: number;
+  /** Leases of leaders that stand evicted: nobody has taken them since. */
+  readonly leaderless: number;
+  /** Leaders that were seen for the first time. */
+  readonly leaderChanges: number;
+  /** Jobs whose completion was found to be overdue. */
+  readonly schedulesMissed: number;
   readonly collected: number;
   readonly published: number;
   readonly unpublished: number;
@@ -26,6 +32,9 @@ export function noCounts(): Counts {
     suspects: 0,
     notReady: 0,
     evicted: 0,
+    leaderless: 0,
+    leaderChanges: 0,
+    schedulesMissed: 0,
     collected: 0,
     published: 0,
     unpublished: 0,
@@ -43,7 +52,10 @@ export function measure(report: PassReport, durationMs: number, metrics: Metrics
   count('LeasesScanned', report.scanned);
   count('LeasesNotReady', report.notReady);
   count('LeasesEvicted', report.evicted);
+  count('LeasesLeaderless', report.leaderless);
   count('LeasesUnusable', report.unusable);
+  count('LeaderChanges', report.leaderChanges);
+  count('SchedulesMissed', report.schedulesMissed);
   count('EventsUnpublished', report.unpublished);
   count('ZonesPartiallySilent', zones.filter((mode) => mode === 'Partial').length);
   count('ZonesSilent', zones.filter((mode) => mode === 'Full').length);

@@ -31,6 +31,11 @@ const LONGEST_AHEAD_MS = 60_000;
 const LEAST_PLAUSIBLE_MS = 1e12;
 export const MOST_MISSED = 100;
 
+/** Whether a number may be a tick at all; a record may carry any as its lastTick. */
+export function isTick(ms: number | undefined): ms is number {
+  return Number.isSafeInteger(ms) && Number(ms) >= LEAST_PLAUSIBLE_MS && isCalendarTime(Number(ms));
+}
+
 const ISO = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)$/;
 
 /**
@@ -103,7 +108,7 @@ export function checkTick({ timeMs }: TickTime, nowMs: number): void {
 function parseTime(what: string, value: unknown): number {
   const ms = value instanceof Date ? value.getTime() : value;
   if (typeof ms === 'number') {
-    if (Number.isSafeInteger(ms) && ms >= LEAST_PLAUSIBLE_MS && isCalendarTime(ms)) return ms;
+    if (isTick(ms)) return ms;
     throw new LeaseError(
       'invalid-tick',
       `${what} is ${String(ms)}; a number must be whole epoch milliseconds from ` +
@@ -116,11 +121,11 @@ function parseTime(what: string, value: unknown): number {
   const day = match === null ? NaN : Date.UTC(Number(match[1]), Number(match[2]) - 1);
   const days = new Date(day);
   days.setUTCDate(Number(match?.[3]));
-  if (Number.isFinite(parsed) && days.getUTCMonth() + 1 === Number(match?.[2])) return parsed;
+  if (isTick(parsed) && days.getUTCMonth() + 1 === Number(match?.[2])) return parsed;
   throw new LeaseError(
     'invalid-tick',
     `${what} is ${show(value)}; it must be a time in ISO 8601 with its zone, such as ` +
-      '"2026-01-31T12:00:00Z", or a Date.' +
+      '"2026-01-31T12:00:00Z", or a Date; no earlier than 2001.' +
       (typeof value === 'string' && value.startsWith('<aws.scheduler.')
         ? ' EventBridge Scheduler fills that in; whatever sent this event has not.'
         : ''),
@@ -131,8 +136,8 @@ function parseTime(what: string, value: unknown): number {
 export interface Schedule {
   /** The tick after this one. */
   next(tickMs: number): number;
-  /** Where to go on from: a tick at or before `fromMs`, but not before `lastMs`. */
-  skipTo(fromMs: number, lastMs: number): number;
+  /** Where to go on from instead of `lastMs`, when `tickMs` is too many steps away. */
+  skip(lastMs: number, tickMs: number): number;
 }
 
 export interface ScheduleOptions {
@@ -146,14 +151,14 @@ export function scheduleOf({ periodSeconds, nextTick }: ScheduleOptions): Schedu
     const periodMs = Math.round(periodSeconds * 1_000);
     return {
       next: (tickMs) => tickMs + periodMs,
-      skipTo: (fromMs, lastMs) =>
-        lastMs + Math.max(0, Math.floor((fromMs - lastMs) / periodMs)) * periodMs,
+      skip: (lastMs, tickMs) =>
+        lastMs + Math.max(0, Math.floor((tickMs - lastMs) / periodMs) - MOST_MISSED - 1) * periodMs,
     };
   }
   if (nextTick === undefined) return undefined;
   return {
     next: (tickMs) => {
-      const next: unknown = nextTick(new Date(tickMs));
+      const next = ask(nextTick, tickMs);
       const nextMs = next instanceof Date ? next.getTime() : NaN;
       if (nextMs > tickMs && isCalendarTime(nextMs)) return nextMs;
       throw invalid(
@@ -161,8 +166,21 @@ export function scheduleOf({ periodSeconds, nextTick }: ScheduleOptions): Schedu
           `${show(next instanceof Date ? String(next) : next)}; it must be a Date after that tick.`,
       );
     },
-    skipTo: (fromMs, lastMs) => Math.max(fromMs, lastMs),
+    // Who has so many ticks has one again soon after any moment.
+    skip: (lastMs, tickMs) => Math.max(lastMs, tickMs - LONGEST_LOOK_BACK_MS),
   };
+}
+
+function ask(nextTick: (tick: Date) => unknown, tickMs: number): unknown {
+  try {
+    return nextTick(new Date(tickMs));
+  } catch (error) {
+    throw new LeaseError(
+      'invalid-configuration',
+      `nextTick(${isoTime(tickMs)}) threw (${describeError(error)}).`,
+      { cause: error },
+    );
+  }
 }
 
 /** When the completion of the tick after this one is overdue. Default: by the tick after that. */
@@ -176,27 +194,32 @@ export function overdueAt(
   return overdueAfterMs === undefined ? schedule.next(nextMs) : nextMs + overdueAfterMs;
 }
 
-/** Ticks further back than this are not looked for one by one. */
+/** So many ticks in a row are looked for one by one; those further back than that are not. */
+const MOST_STEPS = 1_000;
 const LONGEST_LOOK_BACK_MS = 31 * 86_400_000;
 
 /**
- * The ticks after `lastMs` and before `tickMs`, oldest first: the newest MOST_MISSED of them.
- * `all` is false when there may be more.
+ * The ticks after `lastMs` and before `tickMs`, oldest first: the newest MOST_MISSED of them. Of
+ * the schedule's ticks the one nearest to `tickMs` is this tick: a rule may be late by a second.
  */
 export function missedTicks(
   lastMs: number | undefined,
   tickMs: number,
   schedule: Schedule | undefined,
-): { readonly ticks: readonly number[]; readonly all: boolean } {
-  if (lastMs === undefined || schedule === undefined) return { ticks: [], all: true };
+): readonly number[] {
+  if (!isTick(lastMs) || schedule === undefined) return [];
   const ticks: number[] = [];
-  const fromMs = schedule.skipTo(tickMs - LONGEST_LOOK_BACK_MS, lastMs);
-  let all = fromMs === lastMs;
-  for (let at = schedule.next(fromMs); at < tickMs; at = schedule.next(at)) {
+  let at = schedule.next(lastMs);
+  for (let step = 1; at < tickMs; step++) {
+    const following = schedule.next(at);
+    if (tickMs - at <= following - tickMs) break;
     ticks.push(at);
-    if (ticks.length <= MOST_MISSED) continue;
-    ticks.shift();
-    all = false;
+    if (ticks.length > MOST_MISSED) ticks.shift();
+    at = following;
+    const fromMs = step === MOST_STEPS ? schedule.skip(at, tickMs) : at;
+    if (fromMs === at) continue;
+    ticks.length = 0;
+    at = schedule.next(fromMs);
   }
-  return { ticks, all };
+  return ticks;
 }

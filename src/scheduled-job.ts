@@ -3,15 +3,17 @@
 // the lease, its completion part of the one that gives it back.
 
 import { systemClock } from './clock.ts';
-import { consoleLogger, type Logger } from './environment.ts';
+import { consoleLogger, unfailing, type Logger } from './environment.ts';
+import { describeError } from './errors.ts';
 import type { LambdaContext } from './invocation-options.ts';
-import { InvocationLeases, type EndingRun, type OpenInvocation } from './invocation.ts';
+import { InvocationLeases, type EndingRun, type Job, type Opened } from './invocation.ts';
+import type { OpenInvocation } from './invocation.ts';
 import { backoffEnd, noteOf, type EndedRun, type JobTerms, type Outcome } from './job.ts';
-import { transactionTarget, type Lease } from './lease-handle.ts';
-import { isCalendarTime, isoTime } from './lease.ts';
+import { COMPLETIONS, transactionTarget, type Lease } from './lease-handle.ts';
+import { isCalendarTime, isoTime, type LeaseRecord } from './lease.ts';
 import { milliseconds } from './options.ts';
 import type { Skipped } from './refusal.ts';
-import { checkTick, missedTicks, overdueAt, scheduleOf, tickOf } from './schedule.ts';
+import { checkTick, isTick, missedTicks, overdueAt, scheduleOf, tickOf } from './schedule.ts';
 import type { Schedule, Tick, TickTime } from './schedule.ts';
 import { checkJobOptions, DEFAULT_MAX_BACKOFF_SECONDS, JOB_OPTIONS } from './scheduled-options.ts';
 import type { ScheduledJobOptions } from './scheduled-options.ts';
@@ -41,40 +43,61 @@ export class ScheduledJobs<TEvent, TContext extends LambdaContext> {
   readonly #options: ScheduledJobOptions<TEvent, TContext>;
   readonly #leases: InvocationLeases<TEvent, TContext>;
   readonly #schedule: Schedule | undefined;
+  readonly #logger: Logger;
 
   constructor(who: string, options: ScheduledJobOptions<TEvent, TContext>, also: string[]) {
     this.#leases = new InvocationLeases(who, options, [...JOB_OPTIONS, ...also]);
     checkJobOptions(options);
     this.#options = Object.freeze({ ...options });
     this.#schedule = scheduleOf(options);
+    this.#logger = unfailing(options.logger ?? consoleLogger);
   }
 
   /** @throws LeaseError `invalid-tick` for an event whose tick cannot be used. */
   async open(event: TEvent, context: TContext): Promise<OpenedJob> {
-    const { tick, clock = systemClock, metrics } = this.#options;
+    const { tick, clock = systemClock } = this.#options;
     const at = tickOf(event, tick && (() => tick(event, context)));
     checkTick(at, clock.read().wallMs);
     const doing: Doing = { tickMs: at.timeMs, terms: this.#termsOf(at.timeMs) };
-    const opened = await this.#leases.open(event, context, {
-      tickMs: at.timeMs,
-      noteAtRelease: (ending) => {
-        const ended = endedRun(ending, doing);
-        doing.outcome = ended.outcome;
-        return { note: noteOf(ended, doing.terms), restUntilMs: backoffEnd(ended, doing.terms) };
-      },
-    });
-    if (opened.kind === 'skipped') {
-      const overrun = opened.result.reason === 'held';
-      metrics?.addMetric(overrun ? 'TickOverrun' : 'TickSkipped', 'Count', 1);
-      return opened;
-    }
+    const opened = await this.#counted((onRefused) =>
+      this.#leases.open(event, context, {
+        tickMs: at.timeMs,
+        onRefused,
+        noteAtRelease: (ending) => noteAtRelease(ending, doing),
+      }),
+    );
+    if (opened.kind === 'skipped') return opened;
     const run = new JobRun(opened.open, at, doing, this.#schedule, {
       termsOf: (tickMs) => this.#termsOf(tickMs),
-      count: (name, value) => metrics?.addMetric(name, 'Count', value),
+      count: (name, value) => this.#count(name, value),
       nowMs: () => clock.read().wallMs,
-      logger: this.#options.logger ?? consoleLogger,
+      logger: this.#logger,
     });
     return { kind: 'opened', run };
+  }
+
+  /** Counts what stood in the way, whether that was waited for, skipped or thrown. */
+  async #counted(open: (onRefused: Job['onRefused']) => Promise<Opened>): Promise<Opened> {
+    const reasons: Parameters<Job['onRefused']>[0][] = [];
+    let opened: Opened | undefined;
+    try {
+      return (opened = await open((because) => reasons.push(because)));
+    } finally {
+      const last = reasons.at(-1);
+      const done = last === 'tick done' || last === 'newer tick done';
+      const overrun = reasons.includes('held') || reasons.includes('clock unchecked');
+      if (overrun && !done) this.#count('TickOverrun', 1);
+      else if (last !== undefined && opened?.kind !== 'opened') this.#count('TickSkipped', 1);
+    }
+  }
+
+  /** A metric that cannot be counted fails no job. */
+  #count(name: string, value: number): void {
+    try {
+      this.#options.metrics?.addMetric(name, 'Count', value);
+    } catch (error) {
+      this.#logger.error('A metric could not be added.', { name, error: describeError(error) });
+    }
   }
 
   /** Asks the schedule before anything is written: one that throws must not keep a release back. */
@@ -95,11 +118,11 @@ interface Doing {
   tickMs: number;
   terms: JobTerms;
   startMs?: number;
-  /** Set when the run for this tick is over, and the tenure is not. */
-  endMs?: number;
+  /** The record as the run found it, where another run came before it in this tenure. */
+  found?: LeaseRecord;
+  /** Set when the last run has been recorded, and no other has begun. */
+  recorded?: boolean;
   error?: unknown;
-  /** How it ended, once it has given its lease back. */
-  outcome?: Outcome;
 }
 
 interface World {
@@ -117,6 +140,8 @@ export class JobRun {
   readonly #schedule: Schedule | undefined;
   readonly #world: World;
   #lastMs: number | undefined;
+  /** Of the present run. */
+  #completions = { count: 0 };
 
   constructor(
     open: OpenInvocation,
@@ -143,7 +168,7 @@ export class JobRun {
    * @throws LeaseError `invalid-configuration` when `nextTick` fails.
    */
   missed(): readonly number[] {
-    const { ticks } = missedTicks(this.#lastMs, this.#at.timeMs, this.#schedule);
+    const ticks = missedTicks(this.#lastMs, this.#at.timeMs, this.#schedule);
     if (ticks.length > 0) this.#world.count('TicksMissed', ticks.length);
     return ticks;
   }
@@ -155,25 +180,29 @@ export class JobRun {
     this.#doing.tickMs = tickMs;
     this.#doing.terms = this.#world.termsOf(tickMs);
     this.#doing.startMs = this.#world.nowMs();
-    delete this.#doing.endMs;
+    this.#doing.recorded = false;
     const tick: Tick = {
       time: new Date(tickMs),
       ...(scheduleArn === undefined ? {} : { scheduleArn }),
-      ...(this.#lastMs === undefined || !isCalendarTime(this.#lastMs)
-        ? {}
-        : { lastTick: new Date(this.#lastMs) }),
+      ...(isTick(this.#lastMs) ? { lastTick: new Date(this.#lastMs) } : {}),
       missed: missed.map((ms) => new Date(ms)),
     };
-    const completion = completeTick(lease.holderIdentity, lease.fencingToken, tickMs);
+    const { dueMs } = this.#doing.terms;
+    const completion = completeTick(lease.holderIdentity, lease.fencingToken, tickMs, dueMs);
     const target = transactionTarget(lease);
+    const completions = (this.#completions = { count: 0 });
     // A lease of its own for each run: a handler may keep that of the last one.
     return Object.defineProperties({} as ScheduledLease, {
       ...Object.getOwnPropertyDescriptors(lease),
       tick: { value: tick, enumerable: true },
       completeTick: {
-        value: (format?: ItemFormat) => updateItem(target, completion, format),
+        value: (format?: ItemFormat) => {
+          completions.count += 1;
+          return updateItem(target, completion, format);
+        },
         enumerable: true,
       },
+      [COMPLETIONS]: { value: completions },
     });
   }
 
@@ -184,22 +213,29 @@ export class JobRun {
    */
   async completed(): Promise<void> {
     const { lease, found } = this.#open;
-    this.#doing.endMs = this.#world.nowMs();
-    const { fencingToken } = lease;
-    const ended = { ...times(this.#doing), fencingToken, found, outcome: 'succeeded' as const };
-    const { tickMs, terms } = this.#doing;
-    await this.#open.write(noteOf({ ...ended, tickMs }, terms));
+    // What was told to stop may have returned before it was done.
     lease.signal.throwIfAborted();
-    this.#lastMs = tickMs;
-    this.#world.count('TickCompleted', 1);
+    this.#completions.count += 1;
+    const { tickMs, terms } = this.#doing;
+    const nowMs = this.#world.nowMs();
+    const ending = { startMs: nowMs, endMs: nowMs, fencingToken: lease.fencingToken, found };
+    const ended = endedRun({ ...ending, reason: 'completed' }, this.#doing);
+    const record = await this.#open.write(noteOf(ended, terms));
+    if (record !== undefined) {
+      this.#doing.found = record;
+      this.#doing.recorded = true;
+      this.#lastMs = tickMs;
+      this.#world.count('TickCompleted', 1);
+    }
+    lease.signal.throwIfAborted();
   }
 
   /** The work has returned or thrown. Releases the lease, and waits for that. Never rejects. */
   async settle(outcome: 'completed' | 'failed', error?: unknown): Promise<void> {
     this.#doing.error = error;
-    await this.#open.settle(outcome);
-    const completed = this.#doing.outcome === 'succeeded';
-    this.#world.count(completed ? 'TickCompleted' : 'TickFailed', 1);
+    const reason = await this.#open.settle(outcome);
+    if (this.#doing.recorded === true) return;
+    this.#world.count(reason === 'completed' ? 'TickCompleted' : 'TickFailed', 1);
   }
 
   /** Its invocation has no time left for the rest of its ticks. */
@@ -216,18 +252,20 @@ export class JobRun {
   }
 }
 
-function endedRun(
-  { reason, startMs, endMs, fencingToken, found }: EndingRun,
-  doing: Doing,
-): EndedRun {
+function noteAtRelease(ending: EndingRun, doing: Doing): ReturnType<Job['noteAtRelease']> {
+  if (doing.recorded === true) return {};
+  const ended = endedRun(ending, doing);
+  return { note: noteOf(ended, doing.terms), restUntilMs: backoffEnd(ended, doing.terms) };
+}
+
+function endedRun(ending: EndingRun, { tickMs, error, startMs, found }: Doing): EndedRun {
   return {
-    tickMs: doing.tickMs,
-    outcome: outcomeOf(reason),
-    error: doing.error,
-    startMs: doing.startMs ?? startMs,
-    endMs: doing.endMs ?? endMs,
-    fencingToken,
-    found,
+    ...ending,
+    tickMs,
+    error,
+    outcome: outcomeOf(ending.reason),
+    startMs: startMs ?? ending.startMs,
+    found: found ?? ending.found,
   };
 }
 
@@ -235,8 +273,4 @@ function endedRun(
 function outcomeOf(reason: EndReason): Outcome {
   if (reason === 'completed') return 'succeeded';
   return reason === 'failed' ? 'failed' : 'stopped';
-}
-
-function times({ startMs = 0, endMs = 0 }: Doing) {
-  return { startMs, endMs };
 }

@@ -34,6 +34,8 @@ export type AttributeName =
   | 'run'
   | 'suspended'
   | 'stepDownRequested'
+  /** What operators note beside what its holder writes: labels and annotations of their own. */
+  | 'operator'
   | 'labels'
   | 'annotations'
   | 'condition'
@@ -59,6 +61,8 @@ export const BYTE_BUDGET = {
   /** Of the message of the error that ended a job's run. */
   runError: 64,
   identity: { instance: 64, alias: 32 },
+  /** Who intervened and why, each in an intervention of an operator. */
+  operator: { by: 64, why: 128, notes: 192 },
   /** Lease, holderIdentity, labels and all annotations together: ours take what is left. */
   together: 448,
 } as const;

@@ -5,9 +5,9 @@
 import type { Published } from './claims.ts';
 import { ClockCheck } from './clock-check.ts';
 import { systemClock, type Clock } from './clock.ts';
-import { Courtesy } from './courtesy.ts';
 import { DynamoDBStore, type DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { consoleLogger, unfailing, type Environment, type Logger } from './environment.ts';
+import { describeError } from './errors.ts';
 import { annotationRoom, holderAnnotations, holderIdentity } from './holder.ts';
 import type { LockWorld } from './lease-access.ts';
 import { splitLeaseKey } from './lease.ts';
@@ -74,13 +74,12 @@ export function makeWorld(options: CommonOptions, environment: Environment): Wor
   const store = chooseStore(options, environment);
   const clock = options.clock ?? systemClock;
   const logger = unfailing(options.logger ?? consoleLogger);
-  const { timeline, clockCheck, courtesy, told } = measuresOf(store, clock);
+  const { timeline, clockCheck, told } = measuresOf(store, clock);
   return {
     store,
     clock,
     timeline,
     clockCheck,
-    courtesy,
     random: options.random ?? systemRandom,
     logger,
     tellUnverifiable: (lock, toleranceMs) => {
@@ -174,7 +173,12 @@ export function makeContender(
   const locks = Array.from({ length: slots }, (_, slot) =>
     makeLock({ ...setup, name: slotName(name, slot) }, world),
   );
-  return new Slots(lock, locks, world.random);
+  return new Slots(lock, locks, world.random, (lease, error) =>
+    world.logger.error('A slot of a lease cannot be used until it is mended.', {
+      lease,
+      error: describeError(error),
+    }),
+  );
 }
 
 const sharedStores = new Map<string, DynamoDBStore>();
@@ -196,7 +200,6 @@ export function chooseStore(options: CommonOptions, environment: Environment): L
 interface Measures {
   readonly timeline: Timeline;
   readonly clockCheck: ClockCheck;
-  readonly courtesy: Courtesy;
   readonly told: Set<string>;
 }
 
@@ -208,12 +211,7 @@ function measuresOf(store: LeaseStore, clock: Clock): Measures {
   const known = byClock.get(clock);
   if (known !== undefined) return known;
   const timeline = new Timeline(clock);
-  const made = {
-    timeline,
-    clockCheck: new ClockCheck(timeline),
-    courtesy: new Courtesy(),
-    told: new Set<string>(),
-  };
+  const made = { timeline, clockCheck: new ClockCheck(timeline), told: new Set<string>() };
   byClock.set(clock, made);
   return made;
 }

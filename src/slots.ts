@@ -1,10 +1,12 @@
 // A lease that several may hold at once, each in a slot of its own: leases name/0 to name/n-1. To
 // whoever contends it looks like one lease.
 //
-// The record of the name itself has no holder. An operator's `suspended` there stops all slots.
+// The record of the name itself has no holder. An operator's `suspended` there stops all slots. A
+// slot whose own record cannot be used is passed by: the others can be.
 
 import type { AcquireAnswer, LookAnswer, Waiting } from './answers.ts';
 import type { ClockStatus } from './clock-check.ts';
+import { isLeaseError, type LeaseError } from './errors.ts';
 import type { LeaseRecord } from './lease.ts';
 import type { Lock } from './lock.ts';
 import { invalid, show } from './options.ts';
@@ -47,17 +49,25 @@ interface Seen {
   readonly waiting: Waiting;
 }
 
+/** Told of a slot that cannot be used. */
+type OnBroken = (lease: string, error: LeaseError) => void;
+type Failed = Extract<AcquireAnswer, { kind: 'failed' }>;
+
 export class Slots implements Contender {
   readonly #base: Lock;
   readonly #locks: readonly Lock[];
+  readonly #onBroken: OnBroken;
+  readonly #broken = new Set<Lock>();
   /** Where the next round begins. By chance at first, so that contenders do not all try slot 0. */
   #first: number;
   #taken: number | undefined;
 
-  constructor(base: Lock, locks: readonly Lock[], random: Random) {
+  /** `onBroken` is called once for each slot. */
+  constructor(base: Lock, locks: readonly Lock[], random: Random, onBroken: OnBroken) {
     this.#base = base;
     this.#locks = locks;
     this.#first = Math.floor(random.fraction() * locks.length);
+    this.#onBroken = onBroken;
   }
 
   get lease(): string {
@@ -72,10 +82,9 @@ export class Slots implements Contender {
       : { lock, slot: this.#taken };
   }
 
-  /** One of the records that were seen: a held one where there is one. */
+  /** The record of a slot that was seen. That of the name itself tells nothing of any. */
   get seen(): LeaseRecord | undefined {
-    const seen = this.#locks.flatMap(({ seen: record }) => (record === undefined ? [] : [record]));
-    return seen.find(({ vacant }) => !vacant) ?? seen[0] ?? this.#base.seen;
+    return this.#locks.find(({ seen }) => seen !== undefined)?.seen;
   }
 
   get lastAnswerAtMs(): number | undefined {
@@ -89,55 +98,52 @@ export class Slots implements Contender {
 
   /** The first slot that looks free; or of those that are not, the one that will be first. */
   async look(): Promise<LookAnswer> {
-    const base = await this.#base.look();
-    if (base.kind === 'failed') return base;
-    const { suspended } = base.record;
-    if (suspended !== undefined) return suspendedAt(base.record);
+    const base = await this.#lookAtBase();
+    if (base.kind !== 'open') return base;
     let soonest: Seen | undefined;
+    let broken: Failed | undefined;
     for (const [, lock] of this.#inOrder()) {
       const seen = await lock.look();
-      if (seen.kind === 'failed' || seen.decision.kind === 'take') return seen;
-      soonest = sooner(soonest, { record: seen.record, waiting: seen.decision });
+      if (seen.kind === 'failed') {
+        if (!this.#passesBy(lock, seen.error)) return seen;
+        broken ??= seen;
+      } else {
+        if (seen.decision.kind === 'take') return seen;
+        soonest = sooner(soonest, { record: seen.record, waiting: seen.decision });
+      }
     }
-    return soonest === undefined
-      ? base
-      : { kind: 'seen', record: soonest.record, decision: soonest.waiting };
+    if (soonest === undefined) return broken ?? noSlot();
+    return { kind: 'seen', record: soonest.record, decision: soonest.waiting };
   }
 
   /** Writes at the first slot at once; at the others only where they look free. */
   async tryAcquire(termsAt: TermsAt): Promise<AcquireAnswer> {
-    const base = await this.#base.look();
+    const base = await this.#lookAtBase();
     if (base.kind === 'failed') return base;
-    if (base.record.suspended !== undefined) {
-      const { record, decision } = suspendedAt(base.record);
-      return { kind: 'refused', record, waiting: decision, raced: false };
+    if (base.kind === 'seen') {
+      return { kind: 'refused', record: base.record, waiting: base.decision, raced: false };
     }
     let soonest: Seen | undefined;
+    let broken: Failed | undefined;
     let raced = false;
     for (const [slot, lock] of this.#inOrder()) {
-      if (soonest !== undefined) {
-        const seen = await lock.look();
-        if (seen.kind === 'failed') return seen;
-        if (seen.decision.kind === 'wait') {
-          soonest = sooner(soonest, { record: seen.record, waiting: seen.decision });
-          continue;
-        }
-      }
-      const answer = await lock.tryAcquire(termsAt);
-      if (answer.kind === 'acquired') {
-        this.#taken = slot;
-        return answer;
-      }
-      if (answer.kind === 'failed') {
-        // It may have been taken, or may be yet (L7): that is found out here before another is
-        // tried. Two slots for one contender would be one too few for the rest.
+      const answer =
+        soonest === undefined ? await lock.tryAcquire(termsAt) : await tryIfFree(lock, termsAt);
+      if (answer.kind === 'refused' && !lock.isLate(answer.record)) {
+        raced ||= answer.raced;
+        soonest = sooner(soonest, answer);
+      } else if (answer.kind === 'failed' && this.#passesBy(lock, answer.error)) {
+        broken ??= answer;
+      } else {
+        // Here the next round begins. What failed may have been taken, or may be yet (L7); what is
+        // acquired now, or could not be given back, may still name us when we come back. That is
+        // found out before another slot is tried: two for one contender are one too few for others.
         this.#first = slot;
+        if (answer.kind === 'acquired') this.#taken = slot;
         return answer;
       }
-      raced ||= answer.raced;
-      soonest = sooner(soonest, answer);
     }
-    if (soonest === undefined) throw new RangeError('There is at least one slot.');
+    if (soonest === undefined) return broken ?? noSlot();
     return { kind: 'refused', ...soonest, raced };
   }
 
@@ -147,6 +153,25 @@ export class Slots implements Contender {
 
   async release(tenure: Tenure, reason: EndReason): Promise<void> {
     await this.taken?.lock.release(tenure, reason);
+  }
+
+  async #lookAtBase() {
+    const base = await this.#base.look();
+    if (base.kind === 'failed') return base;
+    const { record } = base;
+    if (record.suspended === undefined) return { kind: 'open' } as const;
+    const decision = { kind: 'wait', because: 'suspended', forMs: Infinity } as const;
+    return { kind: 'seen', record, decision } as const;
+  }
+
+  /** Whether an error is about the record of this slot only, and says nothing of the others. */
+  #passesBy(lock: Lock, error: LeaseError): boolean {
+    if (!isLeaseError(error, 'corrupt-record') && !isLeaseError(error, 'kind-mismatch')) {
+      return false;
+    }
+    if (!this.#broken.has(lock)) this.#onBroken(lock.lease, error);
+    this.#broken.add(lock);
+    return true;
   }
 
   #inOrder(): (readonly [number, Lock])[] {
@@ -163,9 +188,17 @@ export function takenOf(contender: Lock | Slots): { readonly lock: Lock; readonl
   return taken;
 }
 
-function suspendedAt(record: LeaseRecord) {
-  const decision = { kind: 'wait', because: 'suspended', forMs: Infinity } as const;
-  return { kind: 'seen', record, decision } as const;
+async function tryIfFree(lock: Lock, termsAt: TermsAt): Promise<AcquireAnswer> {
+  const seen = await lock.look();
+  if (seen.kind === 'failed') return seen;
+  const { record, decision } = seen;
+  return decision.kind === 'take'
+    ? lock.tryAcquire(termsAt)
+    : { kind: 'refused', record, waiting: decision, raced: false };
+}
+
+function noSlot(): never {
+  throw new RangeError('There is at least one slot.');
 }
 
 function sooner(one: Seen | undefined, { record, waiting }: Seen): Seen {

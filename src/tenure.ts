@@ -189,7 +189,8 @@ export class Tenure {
   /** The store shows a write of this tenure. Does nothing for a tenure that is over (L4). */
   confirm(record: LeaseRecord): void {
     if (!this.isHeld()) return;
-    this.#version = Math.max(this.#version, record.version ?? 0);
+    // Also to less: a transaction may have been counted that was seen in the record before.
+    this.#version = record.version ?? 0;
     const wrote = this.attempts.thatWrote(record);
     if (wrote === undefined) return;
     this.#believed = wrote;

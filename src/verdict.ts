@@ -32,6 +32,20 @@ export interface Circumstances {
   readonly extraTolerationMs: number;
 }
 
+/** A lease may carry its own patience: the longest silence that is nothing unusual. */
+export function withOwnPatience(record: LeaseRecord, at: Circumstances): Circumstances {
+  const own = (name: string) => {
+    const seconds = asNumber({ N: record.annotations[name] ?? '' });
+    const sensible = seconds !== undefined && seconds > 0 && seconds <= LONGEST_DURATION_SECONDS;
+    return sensible ? seconds * 1_000 : undefined;
+  };
+  return {
+    ...at,
+    graceMs: own('graceSeconds') ?? at.graceMs,
+    tolerationMs: own('tolerationSeconds') ?? at.tolerationMs,
+  };
+}
+
 export type Action =
   | { readonly kind: 'nothing' }
   /** Publish what is recorded first; nothing overwrites it. */
@@ -126,17 +140,24 @@ function judgeNotReady(record: LeaseRecord, verdict: Verdict, at: Circumstances)
   const fromMs = Math.max(verdict.sinceMs, at.tolerationsFromMs);
   const patienceMs = Math.max(at.tolerationMs, durationOf(record)) + at.extraTolerationMs;
   if (at.nowMs < at.frozenUntilMs || at.nowMs - fromMs < patienceMs) return { kind: 'nothing' };
+  return { kind: 'evict', verdict: evicted(record, verdict, at.nowMs, verdict.reason) };
+}
+
+/** What an eviction at `nowMs` leaves behind; an event that is not published yet stands. */
+export function evicted(
+  record: LeaseRecord,
+  verdict: Verdict,
+  nowMs: number,
+  reason: string | undefined,
+): Verdict {
   const leader = record.kind !== 'heartbeat' && record.kind !== 'identity';
   return {
-    kind: 'evict',
-    verdict: {
-      ...withEvent(verdict, 'Evicted', record, at),
-      status: 'Evicted',
-      reason: verdict.reason,
-      sinceMs: at.nowMs,
-      // Vacating a leader's lease moves its version on.
-      seen: leader ? String((record.version ?? at.nowMs) + 1) : markOf(record),
-    },
+    ...(verdict.event === undefined ? withEvent(verdict, 'Evicted', record, nowMs) : verdict),
+    status: 'Evicted',
+    reason,
+    sinceMs: nowMs,
+    // Vacating a leader's lease moves its version on.
+    seen: leader ? String((record.version ?? nowMs) + 1) : markOf(record),
   };
 }
 
@@ -144,6 +165,13 @@ function judgeEvicted(record: LeaseRecord, verdict: Verdict, at: Circumstances):
   const collectable = record.kind === 'heartbeat' || record.kind === 'identity';
   const collect = collectable && at.nowMs - verdict.sinceMs > at.retentionMs;
   return collect ? { kind: 'collect' } : { kind: 'nothing' };
+}
+
+/** A leader's lease that stands evicted: nobody has taken it since, or is told to stay away. */
+export function isLeaderless(record: LeaseRecord): boolean {
+  const verdict = readVerdict(record);
+  const stands = verdict?.status === 'Evicted' && verdict.seen === markOf(record);
+  return stands && record.kind === 'leader' && record.vacant && record.suspended === undefined;
 }
 
 /** Only of who is watched for its own sake; a leader says nothing at its renewals. */
@@ -161,7 +189,7 @@ function leaderChanged(
   return {
     kind: 'flag',
     verdict: {
-      ...withEvent(verdict, 'LeaderChanged', record, at),
+      ...withEvent(verdict, 'LeaderChanged', record, at.nowMs),
       token: record.leaseTransitions,
     },
   };
@@ -179,7 +207,7 @@ function missedSchedule(
   return {
     kind: 'flag',
     verdict: {
-      ...withEvent(verdict, 'ScheduleMissed', record, at),
+      ...withEvent(verdict, 'ScheduleMissed', record, at.nowMs),
       missedDueTimeMs: dueMs,
     },
   };
@@ -212,7 +240,8 @@ export function latestExpiry(nowMs: number): number {
 }
 
 function ready(record: LeaseRecord, verdict: Verdict, at: Circumstances, reason: string): Verdict {
-  const announced = verdict.status === 'Ready' ? verdict : withEvent(verdict, 'Ready', record, at);
+  const announced =
+    verdict.status === 'Ready' ? verdict : withEvent(verdict, 'Ready', record, at.nowMs);
   return {
     ...announced,
     status: 'Ready',
@@ -230,7 +259,7 @@ function notReady(
   reason: string,
 ): Verdict {
   return {
-    ...withEvent(verdict, 'NotReady', record, at),
+    ...withEvent(verdict, 'NotReady', record, at.nowMs),
     status: 'NotReady',
     reason,
     sinceMs: at.nowMs,
@@ -246,14 +275,15 @@ function withEvent(
   verdict: Verdict,
   type: EventType,
   { holderIdentity: holder, leaseTransitions: token }: LeaseRecord,
-  at: Circumstances,
+  atMs: number,
 ): Verdict {
   // Another client's may be as long as the record, which has no room for it twice.
   const holderIdentity = holder && clip(holder, BYTE_BUDGET.holderIdentity);
-  return { ...verdict, event: { type, atMs: at.nowMs, holderIdentity, token } };
+  return { ...verdict, event: { type, atMs, holderIdentity, token } };
 }
 
-function firstVerdict(nowMs: number): Verdict {
+/** Of a record that nobody has judged yet. */
+export function firstVerdict(nowMs: number): Verdict {
   return {
     status: 'Ready',
     reason: undefined,

@@ -119,12 +119,24 @@ export function stillHeld(holderIdentity: string, fencingToken: number): Conditi
   };
 }
 
-/** The same, and the completion of a tick, which commits with the work's own effects. */
-export function completeTick(holderIdentity: string, fencingToken: number, tickMs: number): Write {
+/**
+ * The same, and the completion of a tick, which commits with the work's own effects. `dueMs`: when
+ * the next completion is overdue; a run that is killed after this says no more.
+ */
+export function completeTick(
+  holderIdentity: string,
+  fencingToken: number,
+  tickMs: number,
+  dueMs?: number,
+): Write {
   return {
     condition: { all: [stillHeld(holderIdentity, fencingToken), tickOpen(tickMs)] },
-    // A record that is held has a version.
-    set: { lastTick: { N: String(tickMs) }, version: { incrementFrom: 0 } },
+    set: {
+      lastTick: { N: String(tickMs) },
+      ...(dueMs === undefined ? {} : { dueTime: { N: String(dueMs) } }),
+      // A record that is held has a version.
+      version: { incrementFrom: 0 },
+    },
     remove: [],
   };
 }

@@ -270,6 +270,7 @@ const EVERY_ATTRIBUTE: Readonly<Record<AttributeName, Value>> = {
   run: { M: { outcome: { S: 'completed' } } },
   suspended: { M: { by: { S: 'me' } } },
   stepDownRequested: { M: {} },
+  operator: { M: { count: { N: '1' } } },
   labels: { M: { tier: { S: 'gold' } } },
   annotations: { M: { region: { S: 'eu-north-1' } } },
   condition: { M: { status: { S: 'Ready' } } },

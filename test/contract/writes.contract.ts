@@ -4,7 +4,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isoTime, readLease, type Item, type Value } from '../../src/lease.ts';
 import type { LeaseStore } from '../../src/store.ts';
-import { acquire, release, renew, type Takeable } from '../../src/writes.ts';
+import { acquire, completeTick, release, renew } from '../../src/writes.ts';
+import type { JobNote, Takeable } from '../../src/writes.ts';
 import { call, type MakeStore, type StoreUnderTest, UNKNOWN } from './store-under-test.ts';
 import {
   acquisitions,
@@ -15,6 +16,8 @@ import {
   overtaken,
   PAST,
   STAMP_MS,
+  TICK_MS,
+  ticks,
   VACANT,
   without,
 } from './writes.rows.ts';
@@ -201,11 +204,115 @@ export function writesContract(name: string, makeStore: MakeStore): void {
       });
     });
 
+    describe('for a tick', () => {
+      const claim = { ...CLAIM, tickMs: TICK_MS };
+      const withLast = (item: Item, lastTick: Value | undefined): Item =>
+        lastTick === undefined ? item : { ...item, lastTick };
+
+      test.each(ticks)('a lease with %s may be taken, in every way: %s', async (_, last, open) => {
+        for (const way of ['vacant or expired', 'vacant', 'as read'] as const) {
+          const lease = newLease();
+          const found = withLast(VACANT, last);
+          await tested.put(lease, found);
+          const before = await read(lease);
+          const takeable = way === 'as read' ? { asRead: readLease(lease, found) } : way;
+          const answer = await store.write(lease, acquire(claim, takeable), call());
+          expect([way, answer.kind]).toEqual([way, open ? 'applied' : 'refused']);
+          // An acquisition completes nothing.
+          expect((await read(lease))?.['lastTick']).toEqual(before?.['lastTick']);
+        }
+      });
+
+      test('an expired lease is taken under the same condition', async () => {
+        for (const [lastTick, kind] of [
+          [PAST, 'refused'],
+          [{ N: String(TICK_MS - 1) }, 'applied'],
+        ] as const) {
+          const lease = newLease();
+          await tested.put(lease, { ...MINE, expireTime: PAST, lastTick });
+          const answer = await store.write(lease, acquire(claim, 'vacant or expired'), call());
+          expect(answer.kind).toBe(kind);
+        }
+      });
+
+      test.each(ticks)('is completed by its holder over %s: %s', async (_, last, open) => {
+        const lease = newLease();
+        await tested.put(lease, withLast({ ...MINE, ...UNKNOWN }, last));
+        const before = await read(lease);
+        const write = completeTick('me', 3, TICK_MS, TICK_MS + 60_000);
+        const answer = await store.write(lease, write, call());
+        expect(answer.kind).toBe(open ? 'applied' : 'refused');
+        expect(await read(lease)).toEqual(
+          open
+            ? {
+                ...before,
+                lastTick: { N: String(TICK_MS) },
+                dueTime: { N: String(TICK_MS + 60_000) },
+                version: { N: '1767000000043' },
+              }
+            : before,
+        );
+      });
+
+      test.each<[string, Item | undefined]>([
+        ['no record', undefined],
+        ['a vacant lease', VACANT],
+        ["another's lease", { ...MINE, holderIdentity: { S: 'other' } }],
+        ['a lease of a later tenure', { ...MINE, leaseTransitions: { N: '4' } }],
+        ['a lease of an earlier tenure', { ...MINE, leaseTransitions: { N: '2' } }],
+        ['a lease without a token', without(MINE, 'leaseTransitions')],
+        ['a lease whose token is a text', { ...MINE, leaseTransitions: { S: '3' } }],
+      ])('is not completed on %s', async (_, item) => {
+        const lease = newLease();
+        if (item !== undefined) await tested.put(lease, item);
+        const before = await read(lease);
+        const answer = await store.write(lease, completeTick('me', 3, TICK_MS), call());
+        expect(answer.kind).toBe('refused');
+        expect(await read(lease)).toEqual(before);
+      });
+
+      test.each([
+        ['a renewal', renew(CLAIM, 1767000000042, NOTE), 'me'],
+        ['a release', release('me', 1767000000042, NOTE), undefined],
+      ])('%s writes the note of a run with it', async (_, write, holder) => {
+        const lease = newLease();
+        await tested.put(lease, { ...MINE, ...UNKNOWN, dueTime: PAST, run: { S: 'garbage' } });
+        const answer = await store.write(lease, write, call());
+        expect(answer.kind).toBe('applied');
+        const item = await read(lease);
+        expect(item).toMatchObject({ ...UNKNOWN, ...NOTE.set, version: { N: '1767000000043' } });
+        expect(item).not.toHaveProperty('dueTime');
+        expect(readLease(lease, item ?? {}).holderIdentity).toBe(holder);
+      });
+
+      test('a note is written by its holder only', async () => {
+        const lease = newLease();
+        await tested.put(lease, { ...MINE, holderIdentity: { S: 'other' } });
+        const before = await read(lease);
+        for (const write of [
+          renew(CLAIM, 1767000000042, NOTE),
+          release('me', 1767000000042, NOTE),
+        ]) {
+          expect((await store.write(lease, write, call())).kind).toBe('refused');
+        }
+        expect(await read(lease)).toEqual(before);
+      });
+    });
+
     async function record(lease: string) {
       return readLease(lease, (await read(lease)) ?? {});
     }
   });
 }
+
+const NOTE: JobNote = {
+  set: {
+    lastTick: { N: String(TICK_MS) },
+    notBefore: { N: String(STAMP_MS) },
+    run: { M: { outcome: { S: 'failed' }, error: { S: '' }, failures: { N: '2' } } },
+  },
+  remove: ['dueTime'],
+};
 
 function plusOne(value: Value | undefined, from: number): Value {
   return { N: String((value !== undefined && 'N' in value ? Number(value.N) : from) + 1) };

@@ -149,6 +149,22 @@ export const overtaken: readonly (readonly [
   ['a held record without a version was deleted', without(HELD, 'version'), undefined, false],
 ];
 
+/** A scheduled job's: what the record says of the last tick, and whether this one is still open. */
+export const TICK_MS = NOW_MS - 60_000;
+export const ticks: readonly (readonly [string, Value | undefined, boolean])[] = [
+  ['no last tick', undefined, true],
+  ['an older last tick', { N: String(TICK_MS - 1) }, true],
+  ['a last tick of 0', { N: '0' }, true],
+  ['a negative last tick', { N: '-5' }, true],
+  ['a last tick with more digits but less', { N: '999999999999.75' }, true],
+  ['this tick', { N: String(TICK_MS) }, false],
+  ['a newer last tick', { N: String(TICK_MS + 1) }, false],
+  ['a last tick in the future', FUTURE, false],
+  ...Object.entries(GARBAGE).map(
+    ([value, garbage]) => [`a last tick that is ${value}`, garbage, true] as const,
+  ),
+];
+
 export const MINE: Item = { ...HELD, holderIdentity: { S: 'me' } };
 
 /** A renewal and a release ask the same: this holder, at this version. */

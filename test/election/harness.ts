@@ -116,7 +116,11 @@ export class Candidate {
         return (work ?? untilTold())(lease);
       },
       onStoppedLeading: (reason) => this.log.push(`stopped: ${reason}`),
-      onNewLeader: (identity) => this.log.push(`new leader ${shortName(identity)}`),
+      ...(own.slots === undefined
+        ? {
+            onNewLeader: (identity: string) => this.log.push(`new leader ${shortName(identity)}`),
+          }
+        : {}),
       onError: (error) =>
         this.log.push(`error: ${isLeaseError(error) ? error.code : String(error)}`),
       ...own,

@@ -42,9 +42,9 @@ describe('blind is not dead', () => {
     while (table.status('dead') !== 'Evicted' && table.nowS - startS < 3_600) {
       const process = new Process(table, { segments: 1 });
       process.before = slow;
-      let over = false;
-      void process.monitor.pass().then(() => (over = true));
-      while (!over) await table.clock.advance(800);
+      const pass = { over: false };
+      void process.monitor.pass().then(() => (pass.over = true));
+      while (!pass.over) await table.clock.advance(800);
     }
     expect(table.status('dead')).toBe('Evicted');
   });

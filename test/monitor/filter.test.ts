@@ -186,7 +186,10 @@ describe('the filter does not show', () => {
     ['a leader that is known', judged(heldSince(0), {})],
     ['a heartbeat that was never judged', heldSince(0, { kind: 'heartbeat' })],
     ['an identity that was never judged', heldSince(0, { kind: 'identity' })],
-    ['a lease that an eviction vacated', judged(vacated(heldSince(-1e6)), evicted)],
+    [
+      'a lease that an eviction vacated, and that is to stay vacant',
+      { ...judged(vacated(heldSince(-1e6)), evicted), suspended: { M: {} } },
+    ],
     [
       'a heartbeat that was evicted as it is',
       judged(heldSince(-1e4, { kind: 'heartbeat' }), { ...evicted, seen: '100' }),

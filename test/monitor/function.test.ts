@@ -18,6 +18,7 @@ import {
   testClient,
 } from '../support/dynamodb.ts';
 import { type EventBridge, startEventBridge } from '../support/eventbridge.ts';
+import { startFaultProxy } from '../support/fault-proxy.ts';
 import {
   bundleHandler,
   expectRealRuntime,
@@ -176,6 +177,45 @@ describe.each(['ric', 'stand-in'] as const)('the monitor on the %s runtime', (ru
     expect(result(invocation).passes).toBeGreaterThan(1);
     expect(environment.alive).toBe(true);
   });
+});
+
+describe('the monitor, which bills for as long as it runs and for each renewal,', () => {
+  test.concurrent(
+    'ends when no further pass fits into its run',
+    { timeout: 60_000 },
+    async ({ expect }) => {
+      await using stage = await Stage.open();
+      const settings = { RUN_SECONDS: '1', PASS_INTERVAL_SECONDS: '50' };
+      await using environment = await stage.start('stand-in', settings);
+      // One that rested after its pass would be killed in its rest.
+      const invocation = await environment.invoke({}, { timeoutMs: 30_000 });
+      expect(result(invocation)).toMatchObject({ passes: 1, last: { scanned: 1 } });
+      expect((await stage.record('lambda-lease/lifecycle-monitor')).vacant).toBe(true);
+    },
+  );
+
+  test.concurrent(
+    'renews its lease every 8 seconds, and no sooner',
+    { timeout: 60_000 },
+    async ({ expect }) => {
+      await using stage = await Stage.open();
+      await using proxy = await startFaultProxy(server.endpoint);
+      await using environment = await stage.start('stand-in', {
+        AWS_ENDPOINT_URL_DYNAMODB: proxy.endpoint,
+        PASS_INTERVAL_SECONDS: '1',
+        RUN_SECONDS: '10.5',
+      });
+      expect(result(await environment.invoke({})).passes).toBeGreaterThan(1);
+      const writes = proxy.requests.filter(({ operation }) => operation === 'UpdateItem');
+      const lastedMs = writes.at(-1)!.at - writes[0]!.at;
+      const renewals = writes.filter(({ body }) => {
+        const names = Object.values(body.ExpressionAttributeNames ?? {});
+        return names.includes('renewTime') && !names.includes('leaseTransitions');
+      });
+      expect(renewals.length).toBeGreaterThan(0);
+      expect(renewals.length).toBeLessThanOrEqual(lastedMs / 8_000);
+    },
+  );
 });
 
 describe('the monitor with settings that cannot work', () => {

@@ -2,8 +2,10 @@
 // frozen, and a deadline ends nothing.
 
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import type { Skipped } from '../../src/refusal.ts';
 import { expectRealRuntime } from '../support/lambda-runtime/index.ts';
 import { startWitness } from '../support/witness.ts';
+import type { Done } from './fixtures/leased.ts';
 import {
   atStep,
   invoke,
@@ -58,6 +60,28 @@ describe.each(['ric', 'stand-in'] as const)('on Managed Instances (%s), a lease'
     expect(runs.length).toBeGreaterThan(1);
   });
 
+  it('lets one run at a time over worker threads, each under a name of its own', async ({
+    expect,
+  }) => {
+    await using witness = await startWitness();
+    const managedInstances = { maxConcurrency: 4, workers: 2 };
+    await using environment = await start({ managedInstances });
+    const task = { lease: named('threads'), steps: 2, stepMs: 10, witness: witness.port };
+    const all: (Done | Skipped)[] = [];
+    const threads = () =>
+      new Set(all.flatMap((each) => (each.skipped === true ? [] : [each.thread])));
+    // One worker may still be loading; events are sent as soon as the first is ready.
+    for (let round = 0; round < 10 || threads().size < 2; round++) {
+      const four = [0, 1, 2, 3].map(() => invoke(environment, task));
+      all.push(...(await Promise.all(four)));
+    }
+    const runs = all.filter(({ skipped }) => skipped === undefined).map(ran);
+    expect(witness.overlaps).toEqual([]);
+    expect(witness.tokensIncreasing).toBe(true);
+    expect(witness.sections).toHaveLength(runs.length);
+    expect(new Set(runs.map(({ holderIdentity }) => holderIdentity)).size).toBe(runs.length);
+  });
+
   it('lets invocations with other leases run beside it', async ({ expect }) => {
     await using environment = await start();
     const a = invoke(environment, { lease: named('a'), steps: 10, stepMs: 100 });
@@ -94,7 +118,8 @@ describe.each(['ric', 'stand-in'] as const)('on Managed Instances (%s), a lease'
     }
     const late = writesAt(proxy, holderIdentity).filter(({ at }) => at > deadlineMs + 100);
     expect(late.filter(({ kind }) => kind === 'renewal').length).toBeGreaterThanOrEqual(2);
-    await expect.poll(() => kindsAt(proxy, holderIdentity).at(-1)).toBe('release');
+    const last = () => kindsAt(proxy, holderIdentity).at(-1);
+    await expect.poll(last, { timeout: 5_000 }).toBe('release');
     expect(ran(await invoke(environment, { lease: task.lease })).fencingToken).toBe(
       fencingToken + 1,
     );

@@ -1,4 +1,4 @@
-// A stage for leases on the Lambda runtime: a table, the bundled handlers of fixtures/leased.ts,
+// A stage for leases on the Lambda runtime: a table, the bundled handlers of a fixture,
 // environments that run them, and a fault proxy before the table that sees every request.
 
 import { mkdtempDisposable } from 'node:fs/promises';
@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { type Item, type LeaseRecord, readLease } from '../../src/lease.ts';
 import type { Skipped } from '../../src/refusal.ts';
 import { createLeaseTable, rawItem, startDynamoDB, testClient } from '../support/dynamodb.ts';
@@ -18,6 +19,7 @@ import {
   LambdaEnvironment,
 } from '../support/lambda-runtime/index.ts';
 import type { Done, Line, Task } from './fixtures/leased.ts';
+import type { TickTask } from './fixtures/ticking.ts';
 
 export interface StartOptions extends Partial<EnvironmentOptions> {
   /** The lease's options. */
@@ -27,23 +29,29 @@ export interface StartOptions extends Partial<EnvironmentOptions> {
 }
 
 export interface LeaseStage extends AsyncDisposable {
-  /** `handler` is an export of fixtures/leased.ts. */
+  /** Straight to the table. */
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+  /** `handler` is an export of the stage's fixture. */
   start(handler: string, options?: StartOptions): Promise<LambdaEnvironment>;
   proxy(): Promise<FaultProxy>;
   /** The record of a lease in the default namespace. */
   record(name: string): Promise<LeaseRecord>;
 }
 
-export async function openStage(): Promise<LeaseStage> {
+/** `fixture`: which file of fixtures/ has the handlers. */
+export async function openStage(fixture = 'leased.ts'): Promise<LeaseStage> {
   const cleanUp = new AsyncDisposableStack();
   const { endpoint } = cleanUp.use(await startDynamoDB());
   const folder = cleanUp.use(await mkdtempDisposable(join(tmpdir(), 'leased-')));
   const client = cleanUp.adopt(testClient(endpoint), (each) => each.destroy());
   const tableName = await createLeaseTable(endpoint);
-  const source = fileURLToPath(new URL('./fixtures/leased.ts', import.meta.url));
+  const source = fileURLToPath(new URL(`./fixtures/${fixture}`, import.meta.url));
   const taskRoot = await bundleHandler(source, folder.path);
 
   return {
+    client,
+    tableName,
     start: (handler, { lease = {}, through, env = {}, ...options } = {}) =>
       LambdaEnvironment.start({
         taskRoot,
@@ -67,7 +75,7 @@ export async function openStage(): Promise<LeaseStage> {
 
 export function invoke(
   environment: LambdaEnvironment,
-  task: Task,
+  task: Task | TickTask,
   options: InvokeOptions = {},
 ): Promise<Done | Skipped> {
   const result = environment.invoke(task, options).then(returned<Done | Skipped>);

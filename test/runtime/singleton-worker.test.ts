@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLeaseTable, startDynamoDB } from '../support/dynamodb.ts';
+import { createLeaseTable, rawItem, startDynamoDB, testClient } from '../support/dynamodb.ts';
 import { bundleHandler, LambdaEnvironment } from '../support/lambda-runtime/index.ts';
 
 const cleanUp = new AsyncDisposableStack();
@@ -63,6 +63,20 @@ describe('the singleton worker', () => {
     expect(b.output).toEqual([]);
   });
 
+  test('works once for each tick, and records when the next is overdue', async () => {
+    await using environment = await start({ ...settings, LEASE_PERIOD_SECONDS: '60' });
+    const tickMs = Math.floor(Date.now() / 1_000) * 1_000;
+    const scheduledTime = new Date(tickMs).toISOString();
+    const event = { steps: 1, stepMs: 1, scheduledTime };
+    expect(await environment.invoke(event)).toMatchObject({ response: { completed: true } });
+    expect(await environment.invoke(event)).toMatchObject({ response: { skipped: true } });
+    const client = testClient(settings['AWS_ENDPOINT_URL_DYNAMODB']!);
+    const table = settings['LEASE_TABLE_NAME']!;
+    const item = await rawItem(client, table, 'default/nightly-report');
+    client.destroy();
+    expect(item?.['dueTime']).toEqual({ N: String(tickMs + 120_000) });
+  });
+
   test('fails, and gives the lease back, when the other system does', async () => {
     // Nobody listens on the port of the discard service.
     await using environment = await start({ ...settings, WORK_URL: 'http://127.0.0.1:9/' });
@@ -76,6 +90,7 @@ describe('the singleton worker', () => {
   test.each([
     ['LEASE_NAME', 'LEASE_NAME is not set'],
     ['LEASE_DURATION_SECONDS', 'leaseDurationSeconds is NaN'],
+    ['LEASE_PERIOD_SECONDS', 'periodSeconds is NaN'],
   ])('does not start with a wrong %s', async (name, message) => {
     const wrong = { ...settings, [name]: name === 'LEASE_NAME' ? '' : 'soon' };
     await expect(start(wrong)).rejects.toThrow(message);

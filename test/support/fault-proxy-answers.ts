@@ -110,7 +110,12 @@ export function shape(answer: Answer, strikes: readonly Strike[]): Answer {
 
 function withoutItem(answer: Answer): Answer {
   const body = parseObject(answer.body);
-  if (errorTypeOf(body) !== 'ConditionalCheckFailedException') return answer;
+  const { CancellationReasons: reasons } = body;
+  if (Array.isArray(reasons)) {
+    for (const reason of reasons as Record<string, unknown>[]) delete reason['Item'];
+  } else if (errorTypeOf(body) !== 'ConditionalCheckFailedException') {
+    return answer;
+  }
   delete body['Item'];
   return withBody(answer, body);
 }

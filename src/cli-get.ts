@@ -1,0 +1,290 @@
+// What is there, and what changes: `get`, `watch`, `identities` and `describe`.
+
+import {
+  IDENTITY_COLUMNS,
+  inNamespaces,
+  LEASE_COLUMNS,
+  listed,
+  sorted,
+  stateOf,
+  WIDE_COLUMNS,
+  type Listed,
+} from './cli-columns.ts';
+import { changesOf } from './cli-changes.ts';
+import { describeLease } from './cli-describe.ts';
+import { leaseListManifest, leaseManifest } from './cli-manifest.ts';
+import type { Host } from './cli-process.ts';
+import {
+  explain,
+  keyOf,
+  namespaceOf,
+  notFound,
+  openTable,
+  type CliTable,
+  type GlobalOptions,
+} from './cli-table.ts';
+import { coloured, plain, printable, layTable, type Column, type Paint } from './cli-text.ts';
+import { sleep } from './clock.ts';
+import { isPermanent } from './errors.ts';
+import { isoTime, splitLeaseKey, type LeaseRecord } from './lease.ts';
+import { invalid, show } from './options.ts';
+import { LEASE_KINDS } from './schema.ts';
+import { parseSelector } from './selector.ts';
+
+const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
+type Output = (typeof OUTPUTS)[number];
+
+export interface GetOptions extends GlobalOptions {
+  readonly allNamespaces?: boolean;
+  readonly selector?: string;
+  readonly kind?: string;
+  readonly output?: string;
+  readonly sortBy?: string;
+  readonly watch?: boolean;
+  readonly headers?: boolean;
+}
+
+/** Between two looks of whoever watches. */
+const LOOK_EVERY_MS = 2_000;
+
+export async function getLeases(
+  host: Host,
+  names: readonly string[],
+  options: GetOptions,
+  identities = false,
+): Promise<number> {
+  const output = outputOf(options.output);
+  const query = queryOf(names, options, identities ? 'identity' : options.kind);
+  sorted([], options.sortBy);
+  if (options.watch === true && output !== undefined && output !== 'wide' && output !== 'name') {
+    throw invalid(`--watch prints tables and names; it cannot be combined with -o ${output}.`);
+  }
+  const table = await openTable(options);
+  const columns = identities ? IDENTITY_COLUMNS : output === 'wide' ? WIDE_COLUMNS : LEASE_COLUMNS;
+  const print = printer(host, options, output, columns);
+  const found = await look(table, query);
+  tellMissing(host, table, query, found);
+  if (options.watch !== true) {
+    await print(found.rows, options.headers !== false, names.length === 1);
+    return found.missing.length > 0 ? 1 : 0;
+  }
+  await print(found.rows, options.headers !== false, false);
+  const seen = new Map(found.rows.map((row) => [row.record.lease, stateOf(row)]));
+  return everyLook(host, table, query, async ({ rows }) => {
+    const changed = rows.filter((row) => seen.get(row.record.lease) !== stateOf(row));
+    for (const row of rows) seen.set(row.record.lease, stateOf(row));
+    if (changed.length > 0) await print(changed, false, false);
+  });
+}
+
+/** What changes, in words, one line for each. */
+export async function watchLeases(
+  host: Host,
+  names: readonly string[],
+  options: GetOptions,
+): Promise<number> {
+  const query = queryOf(names, options, options.kind);
+  const table = await openTable(options);
+  let before = new Map<string, LeaseRecord>();
+  const say = ({ rows, nowMs }: Look, first: boolean) => {
+    const after = new Map(rows.map(({ record }) => [record.lease, record]));
+    for (const lease of new Set([...before.keys(), ...after.keys()])) {
+      for (const change of changesOf(before.get(lease), after.get(lease), nowMs, first)) {
+        host.out(`${isoTime(nowMs)}  ${printable(lease)}  ${printable(change)}\n`);
+      }
+    }
+    before = after;
+  };
+  const found = await look(table, query);
+  tellMissing(host, table, query, found);
+  say(found, true);
+  return everyLook(host, table, query, (next) => say(next, false));
+}
+
+export async function describeLeases(
+  host: Host,
+  names: readonly string[],
+  options: GlobalOptions,
+): Promise<number> {
+  const keys = names.map((name) => keyOf(name, options));
+  const table = await openTable(options);
+  let exitCode = 0;
+  let described = 0;
+  for (const key of keys) {
+    const record = await table.read(key);
+    if (record === undefined) {
+      host.err(`${notFound(key, table).message}\n`);
+      exitCode = 1;
+      continue;
+    }
+    const lines = describeLease(record, table.nowMs(), paintOf(host));
+    host.out(`${described++ === 0 ? '' : '\n\n'}${lines.join('\n')}\n`);
+  }
+  return exitCode;
+}
+
+function outputOf(output: string | undefined): Output | undefined {
+  const known = OUTPUTS.find((each) => each === output);
+  if (output !== undefined && known === undefined) {
+    throw invalid(`-o is ${show(output)}; it must be one of ${OUTPUTS.join(', ')}.`);
+  }
+  return known;
+}
+
+export function paintOf(host: Host): Paint {
+  return host.colour ? coloured : plain;
+}
+
+export interface Query {
+  readonly keys: readonly string[];
+  readonly namespace: string | undefined;
+  readonly selector: string | undefined;
+  readonly kind: string | undefined;
+}
+
+/** Checks everything that can be checked before a table is opened. */
+export function queryOf(
+  names: readonly string[],
+  options: GetOptions,
+  kind: string | undefined,
+): Query {
+  const { allNamespaces = false, selector } = options;
+  if (names.length > 0 && (allNamespaces || selector !== undefined || options.kind !== undefined)) {
+    throw invalid('A name cannot be combined with -A, -l or --kind.');
+  }
+  if (allNamespaces && options.namespace !== undefined) {
+    throw invalid('-A and -n exclude each other: give one of them.');
+  }
+  if (kind !== undefined && !(LEASE_KINDS as readonly string[]).includes(kind)) {
+    throw invalid(`--kind is ${show(kind)}; it must be one of ${LEASE_KINDS.join(', ')}.`);
+  }
+  parseSelector(selector ?? '');
+  return {
+    keys: [...new Set(names.map((name) => keyOf(name, options)))],
+    namespace: allNamespaces ? undefined : namespaceOf(options),
+    selector,
+    kind,
+  };
+}
+
+export interface Look {
+  readonly rows: readonly Listed[];
+  readonly missing: readonly string[];
+  readonly complete: boolean;
+  readonly nowMs: number;
+}
+
+export async function look(table: CliTable, query: Query): Promise<Look> {
+  const missing: string[] = [];
+  let records: LeaseRecord[] = [];
+  let complete = true;
+  if (query.keys.length === 0) {
+    ({ leases: records, complete } = await table.list(query));
+  } else {
+    for (const key of query.keys) {
+      const record = await table.read(key);
+      if (record === undefined) missing.push(key);
+      else records.push(record);
+    }
+  }
+  const nowMs = table.nowMs();
+  return { rows: records.map((record) => listed(record, nowMs)), missing, complete, nowMs };
+}
+
+function tellMissing(host: Host, table: CliTable, query: Query, found: Look): void {
+  for (const key of found.missing) host.err(`${notFound(key, table).message}\n`);
+  if (!found.complete) {
+    host.err('Warning: the table was not read to its end in time; there may be more leases.\n');
+  }
+  if (query.keys.length > 0 || found.rows.length > 0) return;
+  const { namespace } = query;
+  host.err(
+    namespace === undefined
+      ? 'No resources found\n'
+      : `No resources found in ${namespace} namespace.\n`,
+  );
+}
+
+/** Looks again and again, until a signal ends it. A table that is out of reach is looked for. */
+export async function everyLook(
+  host: Host,
+  table: CliTable,
+  query: Query,
+  onLook: (look: Look) => Promise<void> | void,
+  quit?: AbortSignal,
+): Promise<number> {
+  const stop = new AbortController();
+  quit?.addEventListener('abort', () => stop.abort());
+  const forget = host.onSignal((signal) => stop.abort(signal));
+  let failed = false;
+  try {
+    while (!stop.signal.aborted) {
+      await sleep(table.clock, LOOK_EVERY_MS, stop.signal);
+      if (isAborted(stop.signal)) break;
+      try {
+        await onLook(await look(table, query));
+        failed = false;
+      } catch (error) {
+        if (isPermanent(error)) throw error;
+        if (!failed) host.err(`${explain(error, host)}\nLooking again.\n`);
+        failed = true;
+      }
+    }
+  } finally {
+    forget();
+  }
+  return stop.signal.reason === 'SIGINT' ? 130 : 143;
+}
+
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
+}
+
+type Print = (rows: readonly Listed[], headers: boolean, single: boolean) => Promise<void>;
+
+function printer(
+  host: Host,
+  options: GetOptions,
+  output: Output | undefined,
+  columns: readonly Column<Listed>[],
+): Print {
+  let after: readonly number[] | undefined;
+  return async (rows, headers, single) => {
+    const inOrder = sorted(rows, options.sortBy);
+    if (output === 'name') {
+      const names = inOrder.map(({ record }) => splitLeaseKey(record.lease).name);
+      host.out(names.map((name) => `lease/${printable(name)}\n`).join(''));
+    } else if (output === 'json' || output === 'yaml') {
+      await printManifests(host, output, inOrder, single);
+    } else if (inOrder.length > 0) {
+      const all = options.allNamespaces === true ? inNamespaces(columns) : columns;
+      // Wide means all of it, as what is read by a program does.
+      const width = output === 'wide' ? undefined : host.size()?.columns;
+      const style = { paint: paintOf(host), width, headers, after };
+      const { lines, widths } = layTable(all, inOrder, style);
+      after = widths;
+      host.out(`${lines.join('\n')}\n`);
+    }
+  };
+}
+
+/** Readers of YAML 1.1, which kubectl's users have too, take a bare time or `yes` for no text. */
+const YAML = { version: '1.1', lineWidth: 0 } as const;
+
+async function printManifests(
+  host: Host,
+  output: 'json' | 'yaml',
+  rows: readonly Listed[],
+  single: boolean,
+): Promise<void> {
+  const items = rows.map(({ record, nowMs }) => leaseManifest(record, nowMs));
+  const [only] = items;
+  if (single && only === undefined) return;
+  const document = single && only !== undefined ? only : leaseListManifest(items);
+  if (output === 'json') {
+    host.out(`${JSON.stringify(document, undefined, 4)}\n`);
+    return;
+  }
+  const { stringify } = await import('yaml');
+  host.out(stringify(document, YAML));
+}
