@@ -7,8 +7,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
-    // Two cores, and tests that wait more than they work. More workers only make real time noisier.
-    maxWorkers: 3,
+    // Two cores: more workers than that only make real time noisier.
+    maxWorkers: 2,
     reporters:
       process.env['CI'] === 'true'
         ? ['default', ['json', { outputFile: 'coverage/results.json' }]]

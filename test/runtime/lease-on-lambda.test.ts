@@ -104,7 +104,8 @@ describe.each(['ric', 'stand-in'] as const)('a leased handler on the %s runtime'
     await using a = await stage.start('works', { runtime });
     await using b = await stage.start('works', { runtime });
     const delivery = { requestId: `delivered-twice-${runtime}` };
-    const task = { lease: named('delivered-twice'), steps: 5, stepMs: 100 };
+    // Long enough for the other environment to start on a busy machine.
+    const task = { lease: named('delivered-twice'), steps: 5, stepMs: 600 };
     const first = invoke(a, task, delivery);
     const { holderIdentity } = await atStep(a, 1);
     expect((await stage.record(task.lease)).annotations).toMatchObject(delivery);
