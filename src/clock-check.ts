@@ -26,6 +26,13 @@ export type ClockStatus =
   /** It cannot be checked; safety rests on the hosts' clocks. */
   | { readonly kind: 'unverifiable'; readonly because: 'no date' | 'small tolerance' };
 
+/** Whether times may be judged by this clock: it was proved, or cannot be. */
+export function clockCounts(
+  status: ClockStatus,
+): status is Extract<ClockStatus, { kind: 'checked' | 'unverifiable' }> {
+  return status.kind === 'checked' || status.kind === 'unverifiable';
+}
+
 interface Sample {
   readonly sent: Moment;
   readonly lowerMs: number;

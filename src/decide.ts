@@ -1,7 +1,7 @@
 // Who may act. The only place that says so: a plain function of what was last seen of a lease,
 // the clocks, and how far this machine's wall clock may be trusted.
 
-import type { ClockStatus } from './clock-check.ts';
+import { clockCounts, type ClockStatus } from './clock-check.ts';
 import type { Reading } from './clock.ts';
 import { UNREADABLE_DURATION_MS, type LeaseRecord, type Value } from './lease.ts';
 
@@ -46,28 +46,25 @@ export function decide(seen: Sighting, judge: Judge): Decision {
   }
   if (record.suspended !== undefined) return wait('suspended', Infinity);
 
-  const clockCounts =
-    judge.trustClocks && (judge.clock.kind === 'checked' || judge.clock.kind === 'unverifiable');
-  return record.vacant
-    ? decideVacant(record, judge, clockCounts)
-    : decideHeld(seen, judge, clockCounts);
+  const byClock = judge.trustClocks && clockCounts(judge.clock);
+  return record.vacant ? decideVacant(record, judge, byClock) : decideHeld(seen, judge, byClock);
 }
 
-function decideVacant(record: LeaseRecord, judge: Judge, clockCounts: boolean): Decision {
-  const how = clockCounts ? 'vacant or expired' : 'asRead';
+function decideVacant(record: LeaseRecord, judge: Judge, byClock: boolean): Decision {
+  const how = byClock ? 'vacant or expired' : 'asRead';
   if (record.notBeforeMs === undefined) return { kind: 'take', how };
-  if (judge.trustClocks && !clockCounts) return wait('clock unchecked', 0);
+  if (judge.trustClocks && !byClock) return wait('clock unchecked', 0);
   // A contender that trusts no clocks has nothing else here to go by. A wrong one ends a minimum
   // hold or a backoff early or late; it cannot make two leaders.
   const leftMs = record.notBeforeMs - judge.now.wallMs;
   return leftMs < 0 ? { kind: 'take', how } : wait('not before', leftMs + 1);
 }
 
-function decideHeld(seen: Sighting, judge: Judge, clockCounts: boolean): Decision {
+function decideHeld(seen: Sighting, judge: Judge, byClock: boolean): Decision {
   const { record } = seen;
   const expiredInMs =
     record.expireTimeMs === undefined ? Infinity : record.expireTimeMs - judge.now.wallMs;
-  if (clockCounts && expiredInMs < 0) return { kind: 'take', how: 'vacant or expired' };
+  if (byClock && expiredInMs < 0) return { kind: 'take', how: 'vacant or expired' };
 
   // Observation needs no clocks to agree. The record's own duration counts, never the
   // contender's, and the monotonic clock only: it may stand still, which makes us wait longer,
@@ -77,7 +74,7 @@ function decideHeld(seen: Sighting, judge: Judge, clockCounts: boolean): Decisio
   const observedInMs = seen.sinceMonotonicMs + durationMs - judge.now.monotonicMs;
   if (observedInMs <= 0) return { kind: 'take', how: 'asRead' };
 
-  if (clockCounts) return wait('held', Math.min(observedInMs, expiredInMs + 1));
+  if (byClock) return wait('held', Math.min(observedInMs, expiredInMs + 1));
   return judge.trustClocks && expiredInMs < 0
     ? wait('clock unchecked', 0)
     : wait('held', observedInMs);

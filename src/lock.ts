@@ -7,7 +7,7 @@
 import { failed, HELD, lost, overtaken, type Waiting } from './answers.ts';
 import type { AcquireAnswer, AcquireOptions, LookAnswer } from './answers.ts';
 import type { ReleaseAnswer, RenewAnswer } from './answers.ts';
-import type { ClockStatus } from './clock-check.ts';
+import { clockCounts, type ClockStatus } from './clock-check.ts';
 import { sleep } from './clock.ts';
 import { acquisitionOf, claimOf, type Claimant } from './claims.ts';
 import { clockUnproven, clockWrong } from './clock-refusal.ts';
@@ -180,9 +180,7 @@ export class Lock {
     for (let round = 0; ; round++) {
       const wrote = candidacy.thatWrote(record);
       const clock = wrote === undefined ? undefined : this.#clockSince(wrote);
-      if (wrote !== undefined && (clock?.kind === 'checked' || clock?.kind === 'unverifiable')) {
-        break;
-      }
+      if (clock !== undefined && clockCounts(clock)) break;
       if (clock?.kind === 'wrong') return this.#undo(candidacy, record, this.#wrong(clock));
       if (round === PROOF_ROUNDS) {
         return this.#undo(candidacy, record, error ?? this.#unproven());
@@ -363,9 +361,7 @@ export class Lock {
 
   /** Before anything has been read: only a clock that counts may judge an expiry. */
   #takeableBlind(): Takeable {
-    const { kind } = this.clockStatus;
-    const counts = this.#options.trustClocks && (kind === 'checked' || kind === 'unverifiable');
-    if (counts) return 'vacant or expired';
+    if (this.#options.trustClocks && clockCounts(this.clockStatus)) return 'vacant or expired';
     // What has been watched long enough may be taken as it was read.
     const decision = this.#sighting === undefined ? undefined : this.#decide();
     return decision?.kind === 'take' && this.#sighting !== undefined

@@ -2,7 +2,7 @@
 // answers tell of the clock. Every call rejects when the table is out of reach.
 
 import { bounded } from './bounded.ts';
-import { ClockCheck, type ClockStatus } from './clock-check.ts';
+import { ClockCheck, clockCounts, type ClockStatus } from './clock-check.ts';
 import type { Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
 import { LeaseError } from './errors.ts';
@@ -98,7 +98,7 @@ export class MonitorTable {
   /** @throws LeaseError `clock-wrong` when the clock was set or stood still since its check. */
   assertClock(): void {
     const status = this.#clockStatus;
-    if (status.kind === 'checked' || status.kind === 'unverifiable') return;
+    if (clockCounts(status)) return;
     throw new LeaseError(
       'clock-wrong',
       status.kind === 'wrong'

@@ -170,13 +170,13 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/decide.ts',
-        search: " && (judge.clock.kind === 'checked' || judge.clock.kind === 'unverifiable');",
-        replace: ';',
+        search: 'judge.trustClocks && clockCounts(judge.clock);',
+        replace: 'judge.trustClocks;',
       },
       {
         file: 'src/lock.ts',
-        search: "this.#options.trustClocks && (kind === 'checked' || kind === 'unverifiable')",
-        replace: "this.#options.trustClocks && kind !== 'wrong'",
+        search: 'this.#options.trustClocks && clockCounts(this.clockStatus)',
+        replace: "this.#options.trustClocks && this.clockStatus.kind !== 'wrong'",
       },
     ],
   },

@@ -82,8 +82,8 @@ export const WRITE_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/lock.ts',
-        search: " && (clock?.kind === 'checked' || clock?.kind === 'unverifiable'))",
-        replace: ')',
+        search: 'if (clock !== undefined && clockCounts(clock)) break;',
+        replace: 'if (clock !== undefined) break;',
       },
     ],
   },
