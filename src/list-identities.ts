@@ -5,12 +5,12 @@
 // clock. It may have died since its last renewal, and a frozen Lambda environment that nobody
 // invokes looks as one that is gone.
 
-import { bounded } from './bounded.ts';
 import { systemClock, type Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
 import type { DynamoDBStoreOptions } from './dynamodb-store.ts';
 import { readEnvironment } from './environment.ts';
 import { asText, readLease, splitLeaseKey, type LeaseRecord } from './lease.ts';
+import { pagesOf } from './list-leases.ts';
 import { checkMethods, checkNames, invalid } from './options.ts';
 import { KEY_ATTRIBUTE } from './schema.ts';
 import { parseSelector } from './selector.ts';
@@ -62,30 +62,15 @@ export async function listIdentities(
   if (!isWatchable(store)) throw invalid(`${store.description} cannot be listed.`);
 
   const found: ListedIdentity[] = [];
-  let after: string | undefined;
-  do {
-    const from = after;
-    const page = await bounded(
-      clock,
-      PAGE_TIMEOUT_MS,
-      `The list in ${store.description}`,
-      (signal) =>
-        store.scan({
-          signal,
-          attempt: () => () => undefined,
-          filter,
-          segment: 0,
-          segments: 1,
-          after: from,
-        }),
-    );
-    for (const item of page.items) {
+  const what = `The list in ${store.description}`;
+  const pages = pagesOf(store, clock, { filter, what, timeoutMs: PAGE_TIMEOUT_MS });
+  for await (const { items } of pages) {
+    for (const item of items) {
       const lease = asText(item[KEY_ATTRIBUTE]) ?? '';
       const identity = describe(readLease(lease, item), clock.read().wallMs);
       if (namespace === undefined || identity.namespace === namespace) found.push(identity);
     }
-    after = page.after;
-  } while (after !== undefined);
+  }
   const key = (identity: ListedIdentity) => `${identity.namespace}/${identity.name}`;
   return found.sort((a, b) => (key(a) < key(b) ? -1 : 1));
 }

@@ -6,7 +6,7 @@ import type { Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
 import { asText, readLease, type LeaseRecord } from './lease.ts';
 import { KEY_ATTRIBUTE } from './schema.ts';
-import type { WatchableStore } from './store.ts';
+import type { ScanAnswer, WatchableStore } from './store.ts';
 
 export interface ListBounds {
   /** How many are kept; the others of the pages that were read are counted. */
@@ -25,6 +25,38 @@ export interface LeaseList<T> {
   readonly complete: boolean;
 }
 
+export interface Pages {
+  readonly filter: Condition;
+  /** For messages. */
+  readonly what: string;
+  /** For each page. */
+  readonly timeoutMs: number;
+}
+
+/** A scan, page by page: none is asked for before the last one has been dealt with. */
+export async function* pagesOf(
+  store: WatchableStore,
+  clock: Clock,
+  { filter, what, timeoutMs }: Pages,
+): AsyncGenerator<ScanAnswer> {
+  let after: string | undefined;
+  do {
+    const from = after;
+    const page: ScanAnswer = await bounded(clock, timeoutMs, what, (signal) =>
+      store.scan({
+        signal,
+        attempt: () => () => undefined,
+        filter,
+        segment: 0,
+        segments: 1,
+        after: from,
+      }),
+    );
+    yield page;
+    after = page.after;
+  } while (after !== undefined);
+}
+
 /**
  * In no order. What `view` makes of a record is kept, the record is not: items may be large.
  * Eventually consistent: half a read unit for each 4 KB of the table that is read.
@@ -41,35 +73,26 @@ export async function listLeases<T>(
   const spentMs = () => clock.read().monotonicMs - startMs;
   const leases: T[] = [];
   let matched = 0;
-  let after: string | undefined;
-  for (let page = 1; ; page++) {
-    const from = after;
-    const answer = await bounded(
-      clock,
-      bounds.withinMs,
-      `A page of the list of ${store.description}`,
-      (signal) =>
-        store.scan({
-          signal,
-          attempt: () => () => undefined,
-          filter: within(namespace),
-          segment: 0,
-          segments: 1,
-          after: from,
-        }),
-    );
-    for (const item of answer.items) {
+  let pages = 0;
+  const all = pagesOf(store, clock, {
+    filter: within(namespace),
+    what: `A page of the list of ${store.description}`,
+    timeoutMs: bounds.withinMs,
+  });
+  for await (const { items, after } of all) {
+    pages += 1;
+    for (const item of items) {
       const lease = asText(item[KEY_ATTRIBUTE]) ?? '';
       // Stores may compare texts by bytes or by code units; a prefix is one either way.
       if (namespace !== undefined && !lease.startsWith(`${namespace}/`)) continue;
       matched += 1;
       if (leases.length < bounds.mostLeases) leases.push(view(readLease(lease, item)));
     }
-    after = answer.after;
-    if (after === undefined) return { leases, matched, complete: true };
-    const enough = matched >= bounds.mostLeases || page >= bounds.mostPages;
+    if (after === undefined) break;
+    const enough = matched >= bounds.mostLeases || pages >= bounds.mostPages;
     if (enough || spentMs() >= bounds.withinMs) return { leases, matched, complete: false };
   }
+  return { leases, matched, complete: true };
 }
 
 /** Evaluated in the server, so that other namespaces are not sent. */
