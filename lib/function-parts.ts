@@ -3,10 +3,11 @@
 
 import { Names, RemovalPolicy } from 'aws-cdk-lib';
 import { ManagedPolicy, Role, ServicePrincipal, type IRole } from 'aws-cdk-lib/aws-iam';
-import { Architecture, Runtime } from 'aws-cdk-lib/aws-lambda';
+import { Architecture, Code, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, RetentionDays, type ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { Construct } from 'constructs';
 import { acknowledge } from './acknowledge.ts';
+import { bundleOf } from './bundle.ts';
 
 export const RUNTIME = Runtime.NODEJS_24_X;
 export const ARCHITECTURE = Architecture.ARM_64;
@@ -36,6 +37,17 @@ export function functionParts(
       removalPolicy: RemovalPolicy.DESTROY,
     });
   return { functionName, logGroup, role: given.role ?? makeRole(scope, logGroup, given.inVpc) };
+}
+
+/** Parts and prebuilt code of a function of this library's own. */
+export function bundledParts(scope: Construct, name: string) {
+  return {
+    ...functionParts(scope),
+    code: Code.fromAsset(bundleOf(name)),
+    handler: 'index.handler',
+    runtime: RUNTIME,
+    architecture: ARCHITECTURE,
+  };
 }
 
 function makeRole(scope: Construct, logGroup: ILogGroup, inVpc = false): IRole {

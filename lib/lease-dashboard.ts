@@ -10,11 +10,10 @@ import {
   type IMetric,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
-import { Code, Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { Construct } from 'constructs';
 import { acknowledge, acknowledgeNoTracing } from './acknowledge.ts';
-import { bundleOf } from './bundle.ts';
-import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
+import { bundledParts } from './function-parts.ts';
 import type { LeaseAlarms } from './lease-alarms.ts';
 import { checkReach, type ILeaseTable } from './lease-table.ts';
 import type { LifecycleMonitor } from './lifecycle-monitor.ts';
@@ -135,12 +134,8 @@ export class LeaseDashboard extends Construct {
 /** It reads, and nothing else. */
 function makeWidgetFunction(scope: Construct, table: ILeaseTable): LambdaFunction {
   const fn = new LambdaFunction(scope, 'Function', {
-    ...functionParts(scope),
+    ...bundledParts(scope, 'lease-widget'),
     description: 'Shows a table of leases on a dashboard',
-    code: Code.fromAsset(bundleOf('lease-widget')),
-    handler: 'index.handler',
-    runtime: RUNTIME,
-    architecture: ARCHITECTURE,
     timeout: Duration.seconds(15),
     memorySize: 256,
     environment: { LEASE_TABLE_NAME: table.tableName },

@@ -5,14 +5,13 @@ import { Duration, Names } from 'aws-cdk-lib';
 import { Metric, type MetricOptions } from 'aws-cdk-lib/aws-cloudwatch';
 import { EventBus, type IEventBus } from 'aws-cdk-lib/aws-events';
 import { PolicyStatement, type IGrantable, type IPrincipal } from 'aws-cdk-lib/aws-iam';
-import { Code, Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
+import { Function as LambdaFunction } from 'aws-cdk-lib/aws-lambda';
 import { ScheduleExpression } from 'aws-cdk-lib/aws-scheduler';
 import type { IQueue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import { acknowledgeNoTracing } from './acknowledge.ts';
-import { bundleOf } from './bundle.ts';
 import { deliver, type Delivery } from './delivery.ts';
-import { ARCHITECTURE, functionParts, RUNTIME } from './function-parts.ts';
+import { bundledParts } from './function-parts.ts';
 import { isUnknown, secondsOf, secondsText } from './durations.ts';
 import { checkReach, type ILeaseTable } from './lease-table.ts';
 
@@ -92,12 +91,8 @@ export class LifecycleMonitor extends Construct implements IGrantable {
     // By it the alarms of this monitor tell its metrics from those of others in the account.
     this.#service = Names.uniqueResourceName(this, { maxLength: 64, separator: '-' });
     this.function = new LambdaFunction(this, 'Function', {
-      ...functionParts(this),
+      ...bundledParts(this, 'lifecycle-monitor'),
       description: 'Lifecycle monitor of a table of leases',
-      code: Code.fromAsset(bundleOf('lifecycle-monitor')),
-      handler: 'index.handler',
-      runtime: RUNTIME,
-      architecture: ARCHITECTURE,
       timeout: TIMEOUT,
       memorySize: props.memorySize ?? 256,
       environment: {
