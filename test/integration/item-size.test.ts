@@ -3,15 +3,15 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { byteLength } from '../../src/holder.ts';
+import { itemBytes, WRITE_UNIT_BYTES } from '../../src/item-size.ts';
 import { noteOf } from '../../src/job.ts';
-import { readLease, type Item, type Value } from '../../src/lease.ts';
+import { readLease, type Item } from '../../src/lease.ts';
 import { isSkipped } from '../../src/refusal.ts';
 import { BYTE_BUDGET } from '../../src/schema.ts';
 import { withLease } from '../../src/with-lease.ts';
 import { availableEngines } from '../support/dynamodb.ts';
 import { openTable, Site, type Table } from './fixture.ts';
 
-const WRITE_UNIT = 1_024;
 /** What a holder's own writes may take of it. */
 const HOLDERS_SHARE = 650;
 
@@ -29,43 +29,22 @@ afterAll(async () => {
   await table[Symbol.asyncDispose]();
 });
 
-/**
- * By DynamoDB's rules: names and texts in UTF-8; a number has a byte for each two significant
- * digits and one more; a map three bytes, and one for each of its entries.
- */
-function sizeOf(item: Item): number {
-  return Object.entries(item)
-    .map(([name, value]) => byteLength(name) + sizeOfValue(value))
-    .reduce((sum, size) => sum + size, 0);
-}
-
-function sizeOfValue(value: Value): number {
-  if ('S' in value) return byteLength(value.S);
-  if ('N' in value) return Math.ceil(significantDigits(value.N) / 2) + 1;
-  if ('M' in value) return 3 + Object.keys(value.M).length + sizeOf(value.M);
-  throw new Error(`No rule for ${JSON.stringify(value)}`);
-}
-
-function significantDigits(number: string): number {
-  return number.replace(/[-.]/g, '').replace(/^0+|0+$/g, '').length;
-}
-
 describe('the size of an item, counted as here,', () => {
   test('is what the server charges for', async () => {
     await using site = await Site.open(table);
     const a = site.contender('a');
     const tenure = await a.acquire();
     const charged = new Set<number>();
-    for (let size = WRITE_UNIT - 4; size <= WRITE_UNIT + 4; size++) {
+    for (let size = WRITE_UNIT_BYTES - 4; size <= WRITE_UNIT_BYTES + 4; size++) {
       const bare = { ...(await site.record()), pad: { S: '' } };
-      await site.put({ ...bare, pad: { S: 'x'.repeat(size - sizeOf(bare)) } });
+      await site.put({ ...bare, pad: { S: 'x'.repeat(size - itemBytes(bare)) } });
       site.proxy.reset();
       await a.renew(tenure);
       // A time may have a digit less than the one before it. The larger item counts.
-      const larger = Math.max(size, sizeOf((await site.record())!));
+      const larger = Math.max(size, itemBytes((await site.record())!));
       expect(site.proxy.counts()).toMatchObject({
         requests: 1,
-        writeUnits: Math.ceil(larger / WRITE_UNIT),
+        writeUnits: Math.ceil(larger / WRITE_UNIT_BYTES),
       });
       charged.add(site.proxy.counts().writeUnits);
     }
@@ -153,9 +132,9 @@ describe('each write costs one unit', () => {
     ],
   ])('%s, and with all that others write into the record', async (_, extent) => {
     const item = await recordOf(extent);
-    expect(sizeOf(item)).toBeLessThanOrEqual(HOLDERS_SHARE);
+    expect(itemBytes(item)).toBeLessThanOrEqual(HOLDERS_SHARE);
     for (const [kind, others] of Object.entries(OTHERS_OF)) {
-      expect(sizeOf({ ...item, ...others }), kind).toBeLessThanOrEqual(WRITE_UNIT);
+      expect(itemBytes({ ...item, ...others }), kind).toBeLessThanOrEqual(WRITE_UNIT_BYTES);
     }
   });
 
@@ -172,7 +151,7 @@ describe('each write costs one unit', () => {
       annotations: { runbook: 'https://example.com/runbooks/settlement' },
     });
     for (const [kind, others] of Object.entries(OTHERS_OF)) {
-      expect(sizeOf({ ...item, ...others }), kind).toBeLessThanOrEqual(WRITE_UNIT);
+      expect(itemBytes({ ...item, ...others }), kind).toBeLessThanOrEqual(WRITE_UNIT_BYTES);
     }
   });
 });
