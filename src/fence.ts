@@ -3,6 +3,7 @@
 //
 // Pure: nothing is sent, and no command is changed.
 
+import { PRETENDED_HOLDER } from './lease-handle.ts';
 import { checkFilled, checkNames, invalid, show } from './options.ts';
 import { copyOf, readCommand, type UserCommand, type WriteKind } from './user-commands.ts';
 import {
@@ -217,7 +218,7 @@ function readFence(lease: FencingLease, options: FencedOptions, marshalled: bool
         `different slots do not compare. Give an attribute per slot, e.g. fencingToken${slot}.`,
     );
   }
-  if (holderIdentity === 'LEASE_DISABLED' && fencingToken === 0) {
+  if (holderIdentity === PRETENDED_HOLDER && fencingToken === 0) {
     return { attribute, token: undefined };
   }
   if (!Number.isSafeInteger(fencingToken) || fencingToken <= 0) {

@@ -4,6 +4,7 @@
 // All state is per invocation: on Managed Instances many invocations share one process. The one
 // exception is a sticky lease, which is kept between the warm invocations of one environment.
 
+import { clockCounts } from './clock-check.ts';
 import { sleep } from './clock.ts';
 import { contend } from './contention.ts';
 import { isFinal } from './decide.ts';
@@ -38,7 +39,7 @@ export type Opened =
 export interface Job {
   readonly tickMs: number;
   /** Each time that something is seen to stand in the way. */
-  onRefused(because: Waiting['because']): void;
+  onRefused(waiting: Waiting): void;
   /** What to write with the release, and until when the lease is not to be taken again. */
   noteAtRelease(run: EndingRun): {
     readonly note?: JobNote;
@@ -129,7 +130,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       world,
     );
     const answer = await this.#acquire(contender, invocation, whenHeld);
-    if (answer.kind === 'refused') job?.onRefused(answer.waiting.because);
+    if (answer.kind === 'refused') job?.onRefused(answer.waiting);
     world.tellUnverifiable(contender, plan.timing.toleranceMs);
     switch (answer.kind) {
       case 'acquired': {
@@ -139,13 +140,13 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
         if (keeping !== undefined) this.#kept.set(key, keeping);
         return this.#opened({ ...invocation, slot }, lock, tenure, record, keeping);
       }
-      case 'refused':
-        world.logger.info('A lease is not free.', { ...skipped(answer.record, answer.waiting) });
+      case 'refused': {
+        const result = skipped(answer.record, answer.waiting);
+        world.logger.info('A lease is not free.', { ...result });
         // A tick that is done is no matter of patience, and no reason to try again.
-        if (whenHeld === 'skip' || isFinal(answer.waiting)) {
-          return { kind: 'skipped', result: skipped(answer.record, answer.waiting) };
-        }
+        if (whenHeld === 'skip' || isFinal(answer.waiting)) return { kind: 'skipped', result };
         throw refusalError(answer.record, answer.waiting);
+      }
       case 'failed':
         throw answer.error;
     }
@@ -174,7 +175,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
       onError: (error) => (last = { kind: 'failed', error }),
       onRefused: (refused) => {
         last = refused;
-        job?.onRefused(refused.waiting.because);
+        job?.onRefused(refused.waiting);
       },
     });
     done.abort();
@@ -286,7 +287,7 @@ export class InvocationLeases<TEvent, TContext extends LambdaContext> {
     const restUntilMs = Math.ceil(Math.max(heldUntilMs, told?.restUntilMs ?? 0));
     const { set = {}, remove = [] } = told?.note ?? {};
     if (restUntilMs <= endMs) return { set, remove };
-    if (trustClocks && ['checked', 'unverifiable'].includes(lock.clockStatus.kind)) {
+    if (trustClocks && clockCounts(lock.clockStatus)) {
       return { set: { ...set, notBefore: { N: String(restUntilMs) } }, remove };
     }
     world.logger.warn('A lease may be taken at once: this clock cannot tell until when not.', {

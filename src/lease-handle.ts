@@ -115,16 +115,17 @@ export function leaseHandle(keeper: Keeper): Lease {
     signal,
     isHeld,
     remainingMs: () => (isHeld() ? tenure.remainingMs() : 0),
-    conditionCheck: ((format?: ItemFormat) =>
-      conditionCheckItem(
-        { tableName: keeper.tableName, lease },
-        stillHeld(holderIdentity, fencingToken),
-        format,
-      )) as Lease['conditionCheck'],
+    conditionCheck: checkOf(keeper, holderIdentity, fencingToken),
     release,
     [Symbol.asyncDispose]: release,
   };
   return Object.defineProperty(handle, GUARD, { value: keeper, enumerable: false });
+}
+
+function checkOf(target: Target, holderIdentity: string, fencingToken: number) {
+  const check = (format?: ItemFormat) =>
+    conditionCheckItem(target, stillHeld(holderIdentity, fencingToken), format);
+  return check as Lease['conditionCheck'];
 }
 
 /** Which record a transaction under this lease has to do with. */
@@ -151,12 +152,7 @@ export function pretendedLease(key: string, slot?: number): Lease {
     signal: new AbortController().signal,
     isHeld: () => true,
     remainingMs: () => Infinity,
-    conditionCheck: ((format?: ItemFormat) =>
-      conditionCheckItem(
-        { tableName: PRETENDED_HOLDER, lease: key },
-        stillHeld(PRETENDED_HOLDER, 0),
-        format,
-      )) as Lease['conditionCheck'],
+    conditionCheck: checkOf({ tableName: PRETENDED_HOLDER, lease: key }, PRETENDED_HOLDER, 0),
     release,
     [Symbol.asyncDispose]: release,
   };

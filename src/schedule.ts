@@ -55,19 +55,12 @@ function tickOfEvent(event: unknown): TickTime {
   const fields = typeof event === 'object' && event !== null ? event : {};
   const text = (name: string): unknown => Reflect.get(fields, name);
   if ('scheduledTime' in fields) {
-    const arn = text('scheduleArn');
-    return {
-      timeMs: parseTime('scheduledTime', fields.scheduledTime),
-      ...(typeof arn === 'string' ? { scheduleArn: arn } : {}),
-    };
+    return toldBy(text('scheduleArn'), parseTime('scheduledTime', fields.scheduledTime));
   }
   if (text('detail-type') === 'Scheduled Event' && 'time' in fields) {
     const resources = text('resources');
     const arn: unknown = Array.isArray(resources) ? resources[0] : undefined;
-    return {
-      timeMs: parseTime('time', fields.time),
-      ...(typeof arn === 'string' ? { scheduleArn: arn } : {}),
-    };
+    return toldBy(arn, parseTime('time', fields.time));
   }
   throw new LeaseError(
     'invalid-tick',
@@ -76,6 +69,10 @@ function tickOfEvent(event: unknown): TickTime {
       '"<aws.scheduler.schedule-arn>"}) nor the time of a rule\'s "Scheduled Event". For other ' +
       'events give the option tick.',
   );
+}
+
+function toldBy(arn: unknown, timeMs: number): TickTime {
+  return { timeMs, ...(typeof arn === 'string' ? { scheduleArn: arn } : {}) };
 }
 
 /** What a user's own `tick` returned or threw. */

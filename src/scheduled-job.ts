@@ -2,7 +2,9 @@
 // run, and what the record keeps of it. The tick's condition is part of the one write that takes
 // the lease, its completion part of the one that gives it back.
 
+import type { Waiting } from './answers.ts';
 import { systemClock } from './clock.ts';
+import { isFinal } from './decide.ts';
 import { consoleLogger, unfailing, type Logger } from './environment.ts';
 import { describeError } from './errors.ts';
 import type { LambdaContext } from './invocation-options.ts';
@@ -33,6 +35,9 @@ export interface ScheduledLease extends Lease {
   completeTick(format?: { readonly marshalled?: false }): NativeUpdateItem;
   completeTick(format: { readonly marshalled: true }): UpdateItem;
 }
+
+/** An earlier run is at work, or may be. */
+const OVERRUN: readonly Waiting['because'][] = ['held', 'clock unchecked'];
 
 export type OpenedJob =
   | { readonly kind: 'opened'; readonly run: JobRun }
@@ -78,14 +83,14 @@ export class ScheduledJobs<TEvent, TContext extends LambdaContext> {
 
   /** Counts what stood in the way, whether that was waited for, skipped or thrown. */
   async #counted(open: (onRefused: Job['onRefused']) => Promise<Opened>): Promise<Opened> {
-    const reasons: Parameters<Job['onRefused']>[0][] = [];
+    const refusals: Waiting[] = [];
     let opened: Opened | undefined;
     try {
-      return (opened = await open((because) => reasons.push(because)));
+      return (opened = await open((waiting) => refusals.push(waiting)));
     } finally {
-      const last = reasons.at(-1);
-      const done = last === 'tick done' || last === 'newer tick done';
-      const overrun = reasons.includes('held') || reasons.includes('clock unchecked');
+      const last = refusals.at(-1);
+      const done = last !== undefined && isFinal(last);
+      const overrun = refusals.some(({ because }) => OVERRUN.includes(because));
       if (overrun && !done) this.#count('TickOverrun', 1);
       else if (last !== undefined && opened?.kind !== 'opened') this.#count('TickSkipped', 1);
     }
