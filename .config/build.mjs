@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, transform } from 'esbuild';
 import ts from 'typescript';
+import { noticesOf, requireForEsm } from './bundled.mjs';
 
 const { console, process, URL } = globalThis;
 
@@ -41,7 +42,7 @@ const libraries = entries.filter(({ program }) => !program);
 const programs = entries.filter(({ program }) => program);
 
 // Apart from each other: what a program loads when it is needed must not cut up the libraries.
-for (const output of await bundle(libraries, 'shared-[hash]')) {
+for (const output of (await bundle(libraries, 'shared-[hash]')).outputFiles) {
   const { path } = output;
   // Modules here have no side effects: an import of nothing is only what splitting has left.
   const text = output.text.replaceAll(/^import "\.\/shared-\w+\.js";\n/gm, '');
@@ -49,10 +50,15 @@ for (const output of await bundle(libraries, 'shared-[hash]')) {
   write(path.replace(/\.js$/, '.cjs'), await commonJs(text));
 }
 for (const program of programs) {
-  for (const { path, text } of await bundle([program], `${program.name}/[name]-[hash]`)) {
-    write(path, text);
-  }
+  const { outputFiles, metafile } = await bundle([program], `${program.name}/[name]-[hash]`, {
+    // Whoever installs the package installs nothing with it. The SDK is the user's own.
+    packages: 'bundle',
+    external: ['@aws-sdk/*'],
+    banner: { js: requireForEsm },
+  });
+  for (const { path, text } of outputFiles) write(path, text);
   chmodSync(join(dist, `${program.name}.js`), 0o755);
+  write(join(dist, program.name, 'THIRD-PARTY-NOTICES'), noticesOf(metafile.inputs, root));
 }
 writeDeclarations(libraries.map(({ source }) => source));
 console.log(`Built ${entries.map(({ name }) => name).join(', ')} into dist.`);
@@ -64,8 +70,8 @@ function write(path, contents) {
   writeFileSync(path, contents);
 }
 
-async function bundle(entries, chunkNames) {
-  const { outputFiles } = await build({
+function bundle(entries, chunkNames, options = {}) {
+  return build({
     absWorkingDir: root,
     entryPoints: entries.map(({ name, source }) => ({ in: source, out: name })),
     outdir: dist,
@@ -77,9 +83,10 @@ async function bundle(entries, chunkNames) {
     target,
     packages: 'external',
     logLevel: 'warning',
+    metafile: true,
     write: false,
+    ...options,
   });
-  return outputFiles;
 }
 
 async function commonJs(module) {

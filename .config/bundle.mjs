@@ -14,20 +14,16 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { noticesOf, requireForEsm } from './bundled.mjs';
 
 const root = fileURLToPath(new globalThis.URL('..', import.meta.url));
 const outdir = join(root, 'dist/functions');
-
-// Bundled CommonJS code calls `require` for Node's own modules; ES modules have none.
-const requireForEsm =
-  "import { createRequire as __createRequire } from 'node:module';" +
-  'const require = __createRequire(import.meta.url);';
 
 const names = readdirSync(join(root, 'functions'))
   .filter((file) => file.endsWith('.ts'))
   .map((file) => file.slice(0, -'.ts'.length));
 
-const { outputFiles } = await build({
+const { outputFiles, metafile } = await build({
   absWorkingDir: root,
   entryPoints: names.map((name) => ({ in: `functions/${name}.ts`, out: `${name}/index` })),
   outdir,
@@ -43,8 +39,13 @@ const { outputFiles } = await build({
   legalComments: 'none',
   banner: { js: requireForEsm },
   logLevel: 'warning',
+  metafile: true,
   write: false,
 });
+const notices = {
+  path: join(outdir, 'THIRD-PARTY-NOTICES'),
+  contents: Buffer.from(noticesOf(metafile.inputs, root)),
+};
 
 // What is bundled no longer must not be deployed any more.
 for (const name of existsSync(outdir) ? readdirSync(outdir) : []) {
@@ -52,7 +53,7 @@ for (const name of existsSync(outdir) ? readdirSync(outdir) : []) {
     rmSync(join(outdir, name), { recursive: true });
 }
 // Another process may be reading: what has not changed stays, and the rest changes at once.
-for (const { path, contents } of outputFiles) {
+for (const { path, contents } of [...outputFiles, notices]) {
   if (existsSync(path) && readFileSync(path).equals(contents)) continue;
   mkdirSync(dirname(path), { recursive: true });
   const written = join(outdir, `.${globalThis.process.pid}`);

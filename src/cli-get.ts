@@ -24,6 +24,7 @@ import {
   type GlobalOptions,
 } from './cli-table.ts';
 import { coloured, plain, printable, layTable, type Column, type Paint } from './cli-text.ts';
+import { yamlOf } from './cli-yaml.ts';
 import { sleep } from './clock.ts';
 import { isPermanent } from './errors.ts';
 import { isoTime, splitLeaseKey, type LeaseRecord } from './lease.ts';
@@ -65,15 +66,15 @@ export async function getLeases(
   const found = await look(table, query);
   tellMissing(host, table, query, found);
   if (options.watch !== true) {
-    await print(found.rows, options.headers !== false, names.length === 1);
+    print(found.rows, options.headers !== false, names.length === 1);
     return found.missing.length > 0 ? 1 : 0;
   }
-  await print(found.rows, options.headers !== false, false);
+  print(found.rows, options.headers !== false, false);
   const seen = new Map(found.rows.map((row) => [row.record.lease, stateOf(row)]));
-  return everyLook(host, table, query, async ({ rows }) => {
+  return everyLook(host, table, query, ({ rows }) => {
     const changed = rows.filter((row) => seen.get(row.record.lease) !== stateOf(row));
     for (const row of rows) seen.set(row.record.lease, stateOf(row));
-    if (changed.length > 0) await print(changed, false, false);
+    if (changed.length > 0) print(changed, false, false);
   });
 }
 
@@ -210,7 +211,7 @@ export async function everyLook(
   host: Host,
   table: CliTable,
   query: Query,
-  onLook: (look: Look) => Promise<void> | void,
+  onLook: (look: Look) => void,
   quit?: AbortSignal,
 ): Promise<number> {
   const stop = new AbortController();
@@ -222,7 +223,7 @@ export async function everyLook(
       await sleep(table.clock, LOOK_EVERY_MS, stop.signal);
       if (isAborted(stop.signal)) break;
       try {
-        await onLook(await look(table, query));
+        onLook(await look(table, query));
         failed = false;
       } catch (error) {
         if (isPermanent(error)) throw error;
@@ -240,7 +241,7 @@ function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-type Print = (rows: readonly Listed[], headers: boolean, single: boolean) => Promise<void>;
+type Print = (rows: readonly Listed[], headers: boolean, single: boolean) => void;
 
 function printer(
   host: Host,
@@ -249,13 +250,13 @@ function printer(
   columns: readonly Column<Listed>[],
 ): Print {
   let after: readonly number[] | undefined;
-  return async (rows, headers, single) => {
+  return (rows, headers, single) => {
     const inOrder = sorted(rows, options.sortBy);
     if (output === 'name') {
       const names = inOrder.map(({ record }) => splitLeaseKey(record.lease).name);
       host.out(names.map((name) => `lease/${printable(name)}\n`).join(''));
     } else if (output === 'json' || output === 'yaml') {
-      await printManifests(host, output, inOrder, single);
+      printManifests(host, output, inOrder, single);
     } else if (inOrder.length > 0) {
       const all = options.allNamespaces === true ? inNamespaces(columns) : columns;
       // Wide means all of it, as what is read by a program does.
@@ -268,23 +269,15 @@ function printer(
   };
 }
 
-/** Readers of YAML 1.1, which kubectl's users have too, take a bare time or `yes` for no text. */
-const YAML = { version: '1.1', lineWidth: 0 } as const;
-
-async function printManifests(
+function printManifests(
   host: Host,
   output: 'json' | 'yaml',
   rows: readonly Listed[],
   single: boolean,
-): Promise<void> {
+): void {
   const items = rows.map(({ record, nowMs }) => leaseManifest(record, nowMs));
   const [only] = items;
   if (single && only === undefined) return;
   const document = single && only !== undefined ? only : leaseListManifest(items);
-  if (output === 'json') {
-    host.out(`${JSON.stringify(document, undefined, 4)}\n`);
-    return;
-  }
-  const { stringify } = await import('yaml');
-  host.out(stringify(document, YAML));
+  host.out(output === 'json' ? `${JSON.stringify(document, undefined, 4)}\n` : yamlOf(document));
 }
