@@ -44,7 +44,7 @@ const { outputFiles, metafile } = await build({
 });
 const notices = {
   path: join(outdir, 'THIRD-PARTY-NOTICES'),
-  contents: Buffer.from(noticesOf(metafile.inputs, root)),
+  contents: new globalThis.TextEncoder().encode(noticesOf(metafile.inputs, root)),
 };
 
 // What is bundled no longer must not be deployed any more.

@@ -122,7 +122,7 @@ function expiryOf({ summary: { vacant, leftMs } }: Listed): string {
 }
 
 type Key = string | number | undefined;
-const ORDERS: Readonly<Record<string, (row: Listed) => Key>> = {
+export const ORDERS: Readonly<Record<string, (row: Listed) => Key>> = {
   name: ({ record }) => record.lease,
   namespace: ({ record }) => record.lease,
   holder: ({ summary }) => summary.holderIdentity,

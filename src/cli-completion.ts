@@ -1,84 +1,52 @@
-// Completion for bash, zsh and fish: the commands and options as they are declared, and the names
-// of the leases, asked of the table when somebody presses the key. Pure: scripts as text.
+// The completion scripts for bash, zsh and fish. They know their shell only: what may stand at the
+// cursor the program itself tells, by its command `__complete`. Pure: scripts as text.
 
 import { invalid, show } from './options.ts';
 
-export interface Completable {
-  readonly name: string;
-  readonly description: string;
-  /** Long and short, as they are typed. */
-  readonly options: readonly string[];
-  readonly subcommands: readonly string[];
-  readonly takesNames: boolean;
-}
-
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-const NAMES = 'lambda-lease get -o name 2>/dev/null';
-
-export function completionScript(shell: string, commands: readonly Completable[]): string {
-  switch (shell) {
-    case 'bash':
-      return bash(commands);
-    case 'zsh':
-      return zsh(commands);
-    case 'fish':
-      return fish(commands);
-    default:
-      throw invalid(`The shell is ${show(shell)}; it must be one of ${SHELLS.join(', ')}.`);
+export function completionScript(shell: string): string {
+  const known = SHELLS.find((each) => each === shell);
+  if (known === undefined) {
+    throw invalid(`The shell is ${show(shell)}; it must be one of ${SHELLS.join(', ')}.`);
   }
+  return { bash: BASH, zsh: ZSH, fish: FISH }[known];
 }
 
-function cases(commands: readonly Completable[]): string {
-  return commands
-    .map(({ name, options, subcommands, takesNames }) => {
-      const words = [...subcommands, ...options].join(' ');
-      return `    ${name}) words='${words}'; names=${takesNames ? 1 : ''} ;;`;
-    })
-    .join('\n');
-}
-
-function bash(commands: readonly Completable[]): string {
-  const all = commands.map(({ name }) => name).join(' ');
-  return `# lambda-lease completion for bash: source <(lambda-lease completion bash)
+// The words are taken from the line: bash cuts its own at colons, which names may have, and at
+// equals signs; what stands before the last of these it keeps. Works in bash 3.2, which Macs have.
+const BASH = `# lambda-lease completion for bash: source <(lambda-lease completion bash)
 _lambda_lease() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" command="" word words names=""
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    [ "$word" = -- ] && return
-    case " ${all} " in *" $word "*) command="\${command:-$word}" ;; esac
-  done
-  case "$command" in
-    '') words='${all}' ;;
-${cases(commands)}
-  esac
-  if [ -n "$names" ] && [ "\${current#-}" = "$current" ]; then
-    words="$words $(${NAMES} | sed 's,^lease/,,')"
-  fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  local line="\${COMP_LINE:0:COMP_POINT}" words current kept each
+  read -a words <<<"$line"
+  [[ $line == *[[:space:]] ]] && words+=('')
+  current="\${words[\${#words[@]}-1]}"
+  kept="\${current%"\${current##*[:=]}"}"
+  COMPREPLY=()
+  while IFS=$'\\t' read -r each _; do
+    printf -v each %q "\${each#"$kept"}"
+    COMPREPLY+=("$each")
+  done < <(eval "$1 __complete -- \\"\\\${words[@]:1}\\"" 2>/dev/null)
 }
 complete -o default -F _lambda_lease lambda-lease
 `;
-}
 
-function zsh(commands: readonly Completable[]): string {
-  const all = commands.map(({ name }) => name).join(' ');
-  return `#compdef lambda-lease
+const ZSH = `#compdef lambda-lease
 # lambda-lease completion for zsh: source <(lambda-lease completion zsh)
 _lambda_lease() {
-  local command="" word words_ names=""
-  for word in "\${(@)words[2,CURRENT-1]}"; do
-    [[ "$word" == -- ]] && { _default; return }
-    case " ${all} " in *" $word "*) command="\${command:-$word}" ;; esac
+  local -a found
+  local each word
+  local said="$(eval "\${words[1]} __complete -- \\
+    \\"\\\${(@Q)words[2,CURRENT-1]}\\" \\"\\\${(Q)PREFIX}\\"" 2>/dev/null)"
+  for each in "\${(@f)said}"; do
+    word="\${each%%$'\\t'*}"
+    [[ -z $word ]] || found+=("\${word//:/\\\\:}:\${\${each#"$word"}#$'\\t'}")
   done
-  case "$command" in
-    '') words_='${all}' ;;
-${cases(commands).replaceAll('words=', 'words_=')}
-  esac
-  local -a found=(\${=words_})
-  if [[ -n "$names" && "$PREFIX" != -* ]]; then
-    found+=(\${(f)"$(${NAMES} | sed 's,^lease/,,')"})
+  if (( \${#found} )); then
+    _describe -t words lambda-lease found
+  else
+    _default
   fi
-  compadd -a found
 }
 if [ "$funcstack[1]" = _lambda_lease ]; then
   _lambda_lease "$@"
@@ -86,30 +54,17 @@ else
   compdef _lambda_lease lambda-lease
 fi
 `;
-}
 
-function fish(commands: readonly Completable[]): string {
-  const quote = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-  const lines = commands.flatMap(({ name, description, options, subcommands, takesNames }) => [
-    `complete -c lambda-lease -n __fish_use_subcommand -a ${name} -d ${quote(description)}`,
-    ...options
-      .filter((option) => option.startsWith('--'))
-      .map(
-        (option) =>
-          `complete -c lambda-lease -n '__fish_seen_subcommand_from ${name}' -l ${option.slice(2)}`,
-      ),
-    ...subcommands.map(
-      (word) => `complete -c lambda-lease -n '__fish_seen_subcommand_from ${name}' -a ${word}`,
-    ),
-    ...(takesNames
-      ? [
-          `complete -c lambda-lease -n '__fish_seen_subcommand_from ${name}' -a ` +
-            `'(${NAMES} | string replace lease/ "")'`,
-        ]
-      : []),
-  ]);
-  return `# lambda-lease completion for fish: lambda-lease completion fish | source
-complete -c lambda-lease -f
-${lines.join('\n')}
+const FISH = `# lambda-lease completion for fish: lambda-lease completion fish | source
+function __lambda_lease_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct | string unescape)
+  set -l found ($words[1] __complete -- $words[2..] "$current" 2>/dev/null)
+  if set -q found[1]
+    printf '%s\\n' $found
+  else
+    __fish_complete_path "$current"
+  end
+end
+complete -c lambda-lease -f -a '(__lambda_lease_complete)'
 `;
-}

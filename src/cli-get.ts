@@ -32,7 +32,7 @@ import { invalid, show } from './options.ts';
 import { LEASE_KINDS } from './schema.ts';
 import { parseSelector } from './selector.ts';
 
-const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
+export const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
 type Output = (typeof OUTPUTS)[number];
 
 export interface GetOptions extends GlobalOptions {

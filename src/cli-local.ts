@@ -2,7 +2,7 @@
 // no dependencies of this package: what is installed is used, or it is said what to install.
 
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Host, Started } from './cli-process.ts';
 import { CliError } from './cli-table.ts';
@@ -29,14 +29,12 @@ With the last, make the table by:
 
 export async function runLocal(host: Host, options: LocalOptions): Promise<number> {
   const { table = 'leases' } = options;
-  const port = parsePort(options.port);
+  const wanted = parsePort(options.port);
   const stopped = new AbortController();
   const forget = host.onSignal((signal) => stopped.abort(signal));
   let engine: Engine | undefined;
   try {
-    if (!(await isFree(port))) {
-      throw new CliError(`error: port ${port} is taken; give another by --port`);
-    }
+    const port = await freePort(wanted);
     engine = await startEngine(host, port);
     if (engine === undefined) throw new CliError(INSTALL);
     const endpoint = `http://127.0.0.1:${port}`;
@@ -120,25 +118,31 @@ async function untilAnswers(port: number, died: Promise<boolean>, started: Start
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** That one, if it can be had; of 0, any. */
+async function freePort(wanted: number): Promise<number> {
   const server = createServer();
   try {
-    server.listen(port, '127.0.0.1');
+    server.listen(wanted, '127.0.0.1');
     await once(server, 'listening');
-    server.close();
-    await once(server, 'close');
-    return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false;
-    throw new CliError(`error: port ${port} cannot be used (${describeError(error)})`);
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') {
+      throw new CliError(
+        `error: port ${wanted} is taken; give another by --port, or 0 for one that is free`,
+      );
+    }
+    throw new CliError(`error: port ${wanted} cannot be used (${describeError(error)})`);
   }
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 function parsePort(text: string | undefined): number {
   if (text === undefined) return DEFAULT_PORT;
   const port = /^\d+$/.test(text) ? Number(text) : NaN;
-  if (!(port >= 1 && port <= 65_535)) {
-    throw invalid(`--port is ${show(text)}; it must be a whole number from 1 to 65535.`);
+  if (!(port <= 65_535)) {
+    throw invalid(`--port is ${show(text)}; it must be a whole number from 1 to 65535, or 0.`);
   }
   return port;
 }

@@ -85,10 +85,20 @@ export const PATIENT = {
   requestHandler: { connectionTimeout: 3_000, requestTimeout: 10_000, throwOnRequestTimeout: true },
 } as const;
 
-export async function openTable(options: GlobalOptions, clock = systemClock): Promise<CliTable> {
+/** Nobody waits longer for a key to answer. */
+export const IMPATIENT = {
+  maxAttempts: 1,
+  requestHandler: { connectionTimeout: 1_000, requestTimeout: 2_000, throwOnRequestTimeout: true },
+} as const;
+
+export async function openTable(
+  options: GlobalOptions,
+  clock = systemClock,
+  patience: typeof PATIENT | typeof IMPATIENT = PATIENT,
+): Promise<CliTable> {
   const tableName = tableNameOf(options);
   const { DynamoDBStore } = await import('./dynamodb-store.ts');
-  const clientConfig = { ...PATIENT, ...clientConfigOf(options) };
+  const clientConfig = { ...patience, ...clientConfigOf(options) };
   return tableOf(new DynamoDBStore({ tableName, clientConfig }), tableName, clock);
 }
 

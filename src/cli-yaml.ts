@@ -1,5 +1,5 @@
-// A document of plain values as YAML, in the part of it that YAML 1.1 and 1.2 read alike: readers of
-// 1.1, which kubectl's users have too, take a bare time for a date and `yes` for a truth. Pure.
+// A document of plain values as YAML, in that part of it which YAML 1.1 and 1.2 read alike: readers
+// of 1.1, which kubectl's users have too, take a bare time for a date and `yes` for a truth. Pure.
 
 /** Ends with a line's end. What is undefined is left out, as in JSON. */
 export function yamlOf(document: unknown): string {
@@ -10,7 +10,9 @@ function lines(value: unknown): string[] {
   if (Array.isArray(value) && value.length > 0) {
     return value.flatMap((item: unknown) => lines(item).map(indented('- ')));
   }
-  const entries = isMap(value) ? Object.entries(value).filter(([, each]) => each !== undefined) : [];
+  const entries = isMap(value)
+    ? Object.entries(value).filter(([, each]) => each !== undefined)
+    : [];
   if (entries.length === 0) return [scalar(value)];
   return entries.flatMap(([name, each]) => {
     if (isFlat(each)) return [`${text(name)}: ${scalar(each)}`];
@@ -32,7 +34,7 @@ function isFlat(value: unknown): boolean {
 }
 
 function scalar(value: unknown): string {
-  return typeof value === 'string' ? text(value) : (JSON.stringify(value) ?? 'null');
+  return typeof value === 'string' ? text(value) : JSON.stringify(value ?? null);
 }
 
 /** Of these none is a number, a time, or a mark of the language. */

@@ -2,12 +2,15 @@
 // are called, so that help and completion need neither the SDK nor the table.
 
 import { Command, CommanderError } from 'commander';
-import { completionScript, SHELLS, type Completable } from './cli-completion.ts';
+import type { Completable } from './cli-complete.ts';
+import { completionScript, SHELLS } from './cli-completion.ts';
 import type { Host } from './cli-process.ts';
 import { CliError, explain, type GlobalOptions } from './cli-table.ts';
 import { isLeaseError } from './errors.ts';
 
 const USAGE_ERROR = 2;
+/** What the completion scripts ask. */
+const COMPLETE = '__complete';
 
 const FOOTER = `
 Environment: LEASE_TABLE_NAME, LEASE_NAMESPACE, and all that the AWS SDK reads (AWS_PROFILE,
@@ -75,8 +78,13 @@ export function makeProgram(host: Host, version: string, ran: Ran): Command {
     .command('completion')
     .argument('<shell>', SHELLS.join(', '))
     .description('print a completion script: source <(lambda-lease completion bash)')
-    .action((shell: string) => {
-      host.out(completionScript(shell, completables(program)));
+    .action((shell: string) => host.out(completionScript(shell)));
+  program
+    .command(COMPLETE, { hidden: true })
+    .argument('[words...]')
+    .action(async (words: string[]) => {
+      const { complete } = await import('./cli-complete.ts');
+      ran(await complete(host, completable(program), words));
     });
   return program;
 }
@@ -211,7 +219,7 @@ function addTable(program: Command, host: Host, ran: Ran): void {
     });
   program
     .command('local')
-    .option('--port <number>', 'where it listens, on 127.0.0.1 (default: 8000)')
+    .option('--port <number>', 'where it listens, on 127.0.0.1 (default: 8000; 0: on a free one)')
     .description('start an embedded DynamoDB with the table, for trying things out')
     .action(async (_: object, command: Command) => {
       const { runLocal } = await import('./cli-local.ts');
@@ -219,17 +227,19 @@ function addTable(program: Command, host: Host, ran: Ran): void {
     });
 }
 
-function completables(program: Command): Completable[] {
-  const flags = (command: Command) =>
-    command.options.flatMap(({ long, short }) => [long ?? [], short ?? []].flat());
-  return program.commands.map((command) => ({
+/** As it is declared. What it takes its names tell: `<name>`, `[names...]`, `<shell>`. */
+function completable(command: Command): Completable {
+  const [first] = command.registeredArguments;
+  const takes = first?.name();
+  return {
     name: command.name(),
     description: command.description(),
-    options: [...flags(command), ...flags(program)],
-    subcommands: [
-      ...command.commands.map((each) => each.name()),
-      ...(command.name() === 'completion' ? SHELLS : []),
-    ],
-    takesNames: command.registeredArguments.some((each) => /^names?$/.test(each.name())),
-  }));
+    options: command.options.map(({ short, long, description, required }) => ({
+      flags: [short ?? [], long ?? []].flat(),
+      description,
+      takesValue: required,
+    })),
+    commands: command.commands.filter((each) => each.name() !== COMPLETE).map(completable),
+    takes: takes === 'name' || takes === 'names' ? takes : takes === 'shell' ? SHELLS : [],
+  };
 }

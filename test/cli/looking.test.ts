@@ -196,7 +196,7 @@ describe('bad input', () => {
     [['get', '--endpoint-url', 'nope'], '--endpoint-url is "nope"'],
     [['describe'], "missing required argument 'names'"],
     [['release'], "missing required argument 'name'"],
-    [['local', '--port', '0'], '--port is "0"'],
+    [['local', '--port', '65536'], '--port is "65536"'],
     [['completion', 'tcsh'], 'The shell is "tcsh"'],
   ])('%j is told, on standard error, with exit code 2', async (args, message) => {
     const { code, out, err } = await stage.run(args);

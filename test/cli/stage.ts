@@ -30,8 +30,8 @@ export interface Ran {
 export interface Running {
   readonly pid: number;
   readonly ended: Promise<Ran>;
-  /** Resolves when its output so far matches. */
-  says(pattern: RegExp): Promise<void>;
+  /** Resolves to the match when its output so far matches. */
+  says(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -115,7 +115,8 @@ export function startProcess(args: readonly string[], variables: Record<string, 
     says: (pattern) =>
       new Promise((resolve, reject) => {
         const look = () => {
-          if (pattern.test(out + err)) resolve();
+          const match = pattern.exec(out + err);
+          if (match !== null) resolve(match);
           else if (child.exitCode !== null) reject(new Error(`It ended: ${out}${err}`));
           else return;
           waiting.delete(look);

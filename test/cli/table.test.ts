@@ -1,8 +1,5 @@
-// The table by the command line: how it is made, tried out locally, and examined; and completion.
+// The table by the command line: how it is made, tried out locally, and examined.
 
-import { spawnSync } from 'node:child_process';
-import { randomInt } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import {
   type DynamoDBClient,
   ListTablesCommand,
@@ -10,7 +7,6 @@ import {
   CreateTableCommand,
 } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { completionScript } from '../../src/cli-completion.ts';
 import {
   judgeOffset,
   judgeProbe,
@@ -195,13 +191,13 @@ function pass(agoMs: number): Item {
 
 describe('local', () => {
   test('starts a server with the table, says how to use it, and takes it along', async () => {
-    const port = String(randomInt(20_000, 32_768));
-    const local = startProcess(['local', '--port', port, '--table', 'mine'], {});
-    await local.says(/Ctrl-C ends it/);
+    const local = startProcess(['local', '--port', '0', '--table', 'mine'], {});
+    const [, port = ''] = await local.says(/http:\/\/127.0.0.1:(\d+)[^]*Ctrl-C ends it/);
+    expect(port).not.toBe('0');
     const taken = await startProcess(['local', '--port', port], {}).ended;
     expect([taken.code, taken.err]).toEqual([
       1,
-      `error: port ${port} is taken; give another by --port\n`,
+      `error: port ${port} is taken; give another by --port, or 0 for one that is free\n`,
     ]);
 
     local.kill('SIGINT');
@@ -212,9 +208,8 @@ describe('local', () => {
   });
 
   test('serves what it has said to set', async () => {
-    const port = String(randomInt(20_000, 32_768));
-    const local = startProcess(['local', '--port', port], {});
-    await local.says(/Ctrl-C ends it/);
+    const local = startProcess(['local', '--port', '0'], {});
+    const [, port = ''] = await local.says(/http:\/\/127.0.0.1:(\d+)[^]*Ctrl-C ends it/);
     const variables = {
       AWS_ENDPOINT_URL_DYNAMODB: `http://127.0.0.1:${port}`,
       AWS_REGION: 'us-east-1',
@@ -258,21 +253,21 @@ describe('local, where other engines are installed', () => {
   let stop: () => void;
 
   test('takes dynalite where there is no dynoxide', async () => {
-    const port = String(randomInt(20_000, 32_768));
     const on = host(['dynalite']);
-    const running = runLocal(on, { port });
+    const running = runLocal(on, { port: '0' });
     const ready = async () => {
       while (!on.said.includes('Ctrl-C')) await new Promise((resolve) => setTimeout(resolve, 20));
     };
     await Promise.race([ready(), running.then((code) => expect(code).toBeUndefined())]);
-    expect(on.said).toMatch(/^dynalite listens on/);
+    const [, port = ''] = /^dynalite listens on http:\/\/127.0.0.1:(\d+),/.exec(on.said) ?? [];
     stop();
     expect(await running).toBe(0);
+    expect(port).not.toBe('');
     await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow();
   });
 
   test('says what to install where there is none', async () => {
-    const running = runLocal(host([]), { port: String(randomInt(20_000, 32_768)) });
+    const running = runLocal(host([]), { port: '0' });
     await expect(running).rejects.toThrow(/npm install --save-dev dynalite/);
   });
 });
@@ -315,58 +310,5 @@ describe('an error', () => {
   test('of no known cause comes alone', () => {
     expect(hint(new Error('odd'))).toBeUndefined();
     expect(explain('thrown', { variable: () => undefined })).toBe('error: thrown');
-  });
-});
-
-describe('completion', () => {
-  test.each(['bash', 'zsh', 'fish'])(
-    'for %s names every command and its options',
-    async (shell) => {
-      const { code, out, err } = await stage.run(['completion', shell]);
-      expect([code, err]).toEqual([0, '']);
-      for (const word of [
-        'get',
-        'describe',
-        'release',
-        'step-down',
-        'doctor',
-        'all-namespaces',
-        'create',
-      ]) {
-        expect(out).toContain(word);
-      }
-    },
-  );
-
-  test('for bash completes commands, options, and the names of leases', async () => {
-    await stage.put('default/completed', held());
-    const { out } = await stage.run(['completion', 'bash']);
-    const complete = (...words: string[]) => {
-      const script = `
-        lambda-lease() { echo lease/completed; }
-        ${out}
-        COMP_WORDS=(lambda-lease ${words.map((word) => `'${word}'`).join(' ')})
-        COMP_CWORD=${words.length}
-        _lambda_lease; echo "\${COMPREPLY[*]}"`;
-      const ran = spawnSync('bash', ['--noprofile', '--norc', '-c', script], {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      });
-      expect(ran.stderr.toString()).toBe('');
-      return ran.stdout.toString().trim().split(' ');
-    };
-    expect(complete('des')).toEqual(['describe']);
-    expect(complete('get', '--sort')).toEqual(['--sort-by']);
-    expect(complete('table', 'c')).toEqual(['create']);
-    expect(complete('-n', 'x', 'release', 'com')).toEqual(['completed']);
-    expect(complete('run', 'x', '--', '')).toEqual(['']);
-  });
-
-  test('is declared for the commands that there are', () => {
-    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-    const script = completionScript('bash', [
-      { name: 'get', description: '', options: ['-A'], subcommands: [], takesNames: true },
-    ]);
-    expect(script).toContain("get) words='-A'; names=1 ;;");
-    expect(readme).toContain('lambda-lease completion bash');
   });
 });

@@ -1,73 +1,20 @@
-// The command line in a real terminal: tmux draws it, and tells what is on the screen.
+// The command line in a real terminal.
 
-import { execFile, spawnSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { widthOf } from '../../src/cli-text.ts';
 import { BIN, held, Stage, vacant } from './stage.ts';
+import { isInstalled, Terminal } from './terminal.ts';
 
 vi.setConfig({ testTimeout: 90_000 });
 
-const run = promisify(execFile);
-const hasTmux = spawnSync('tmux', ['-V']).status === 0;
-if (!hasTmux) {
-  const missing = 'tmux is not installed: the command line is not tried in a terminal.';
-  if (process.env['CI'] === 'true') throw new Error(missing);
-  console.warn(`\n!!! ${missing}\n`);
+async function openShell(stage: Stage, columns: number, rows: number) {
+  const shell = ['bash', '--noprofile', '--norc'];
+  const terminal = await Terminal.open(shell, stage.variables, { columns, rows });
+  await terminal.type(`lambda-lease() { "${process.execPath}" "${BIN}" "$@"; }; clear`);
+  return terminal;
 }
 
-class Terminal implements AsyncDisposable {
-  readonly #socket = `lambda-lease-${randomUUID()}`;
-
-  static async open(stage: Stage, columns: number, rows: number) {
-    const terminal = new Terminal();
-    const { PATH = '' } = process.env;
-    const all: Record<string, string> = { ...stage.variables, PATH, LANG: 'C.UTF-8', PS1: '$ ' };
-    const settings = Object.entries(all).map(([name, value]) => `${name}=${value}`);
-    await terminal.tmux(
-      ...['-u', '-f', '/dev/null', 'new-session', '-d', '-x', `${columns}`, '-y', `${rows}`],
-      ...['env', '-i', 'TERM=screen-256color', ...settings, 'bash', '--noprofile', '--norc'],
-    );
-    await terminal.type(`lambda-lease() { "${process.execPath}" "${BIN}" "$@"; }; clear`);
-    return terminal;
-  }
-
-  async tmux(...args: string[]): Promise<string> {
-    return (await run('tmux', ['-L', this.#socket, ...args])).stdout;
-  }
-
-  async type(line: string): Promise<void> {
-    await this.tmux('send-keys', '-l', line);
-    await this.tmux('send-keys', 'Enter');
-  }
-
-  async press(key: string): Promise<void> {
-    await this.tmux('send-keys', key);
-  }
-
-  /** The screen; with escapes, as it is coloured. */
-  async screen(...options: string[]): Promise<string[]> {
-    const text = await this.tmux('capture-pane', '-p', ...options);
-    return text.trimEnd().split('\n');
-  }
-
-  /** What is typed shows too: a pattern must match what is printed only. */
-  async shows(pattern: RegExp): Promise<string[]> {
-    for (let attempt = 0; attempt < 400; attempt++) {
-      const screen = await this.screen();
-      if (pattern.test(screen.join('\n'))) return screen;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    throw new Error(`The screen never showed ${pattern}:\n${(await this.screen()).join('\n')}`);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.tmux('kill-server').catch(() => undefined);
-  }
-}
-
-describe.skipIf(!hasTmux)('in a terminal', () => {
+describe.skipIf(!isInstalled('tmux'))('in a terminal', () => {
   let stage: Stage;
 
   beforeAll(async () => {
@@ -86,7 +33,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
 
   test('a table is coloured, and every lease has one line, wide or narrow', async () => {
     for (const columns of [160, 64]) {
-      await using terminal = await Terminal.open(stage, columns, 20);
+      await using terminal = await openShell(stage, columns, 20);
       await terminal.type('lambda-lease get; echo done: $?');
       const screen = await terminal.shows(/^done: 0$/m);
       const names = screen.slice(screen.findIndex((line) => line.startsWith('NAME')));
@@ -107,7 +54,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
   });
 
   test('NO_COLOR, a pipe and a dumb terminal have no colours', async () => {
-    await using terminal = await Terminal.open(stage, 120, 30);
+    await using terminal = await openShell(stage, 120, 30);
     for (const command of [
       'NO_COLOR=1 lambda-lease get',
       'lambda-lease get | cat',
@@ -127,7 +74,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
 
   test('get -w adds a line for what changes, until Ctrl-C', async () => {
     await stage.put('watched/a', vacant(1));
-    await using terminal = await Terminal.open(stage, 100, 20);
+    await using terminal = await openShell(stage, 100, 20);
     await terminal.type('lambda-lease get -w -n watched; echo done: $?');
     await terminal.shows(/^a +<none> +Vacant/m);
     await stage.put('watched/a', held('bob', 60_000, 2));
@@ -141,7 +88,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
 
   test('top keeps a screen of its own up to date, at every size, and gives it back', async () => {
     await stage.put('live/a', vacant(1));
-    await using terminal = await Terminal.open(stage, 100, 20);
+    await using terminal = await openShell(stage, 100, 20);
     await terminal.type('echo before');
     await terminal.type('lambda-lease top -n live; echo done: $?');
     const first = await terminal.shows(/^1 leases: 1 Vacant$/m);
@@ -162,7 +109,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
 
   test('release asks, and takes only yes for an answer', async () => {
     await stage.put('default/asked', held('somebody'));
-    await using terminal = await Terminal.open(stage, 120, 30);
+    await using terminal = await openShell(stage, 120, 30);
     await terminal.type('lambda-lease release asked; echo done: $?');
     await terminal.shows(/release default\/asked\? \[y\/N\]/);
     await terminal.type('');
@@ -176,7 +123,7 @@ describe.skipIf(!hasTmux)('in a terminal', () => {
   });
 
   test('Ctrl-C reaches the command that runs under a lease, and ends both', async () => {
-    await using terminal = await Terminal.open(stage, 100, 20);
+    await using terminal = await openShell(stage, 100, 20);
     const script = `trap "echo got INT; exit 4" INT; echo up; while :; do sleep 0.1; done`;
     await terminal.type(`lambda-lease run interrupted -- sh -c '${script}'; echo done: $?`);
     await terminal.shows(/^up$/m);

@@ -31,7 +31,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli-columns', 'cli-changes', 'cli-table'],
   ['cli-describe', 'cli-local', 'cli-operate', 'cli-run'],
   ['cli-get'],
-  ['cli-doctor', 'cli-top'],
+  ['cli-doctor', 'cli-top', 'cli-complete'],
   ['cli'],
   ['bin'],
 ];
