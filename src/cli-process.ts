@@ -1,10 +1,10 @@
 // The door of the command line to its process: arguments, terminal, signals, and the programs that
 // it starts. Everything else of it works on this, and can be tested without a process.
 
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { hostname, userInfo } from 'node:os';
+import { constants, hostname, userInfo } from 'node:os';
 import { createInterface } from 'node:readline/promises';
 import type { ReadStream } from 'node:tty';
 
@@ -20,13 +20,15 @@ export interface Started {
   /** Rejects where the program could not be started; the error's `code` says why. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
   /** To it and to all that it has started; false when there is nothing left of them. */
-  kill(signal: Signal | 'SIGKILL'): boolean;
+  kill(signal: NodeJS.Signals): boolean;
 }
 
 export interface StartOptions {
   readonly variables?: Readonly<Record<string, string>>;
   /** Without our terminal: for servers. */
   readonly quiet?: boolean;
+  /** From SIGTERM to SIGKILL when this process has died. Default, and at most: 2 s. */
+  readonly graceMs?: number;
 }
 
 export interface Host {
@@ -46,6 +48,8 @@ export interface Host {
   /** Signals no longer end this process, until the function that it returns is called. */
   onSignal(listener: (signal: Signal) => void): () => void;
   onResize(listener: () => void): () => void;
+  /** Ctrl-Z: `stop` is called before this process is stopped, `go` when it goes on. */
+  onStop(listeners: { readonly stop: () => void; readonly go: () => void }): () => void;
   /** In a process group of its own, which is killed when this process dies of SIGKILL. */
   start(command: string, args: readonly string[], how: StartOptions): Started;
   /** The path of a file of an installed package, as seen from the working directory. */
@@ -85,6 +89,18 @@ export function processHost(): Host {
       stdout.on('resize', listener);
       return () => void stdout.off('resize', listener);
     },
+    onStop: ({ stop, go }) => {
+      const onStop = () => {
+        stop();
+        process.kill(process.pid, 'SIGSTOP');
+      };
+      process.on('SIGTSTP', onStop);
+      process.on('SIGCONT', go);
+      return () => {
+        process.off('SIGTSTP', onStop);
+        process.off('SIGCONT', go);
+      };
+    },
     start,
     resolve: (specifier) => {
       for (const require of requires()) {
@@ -104,6 +120,12 @@ export function processHost(): Host {
 /** Runs `main` to its exit code. What is still being written is written before the process ends. */
 export async function runProcess(main: (host: Host) => Promise<number>): Promise<void> {
   process.exitCode = await main(processHost());
+}
+
+/** 0 where there is no such signal. */
+export function signalNumber(name: string): number {
+  const numbers: Readonly<Record<string, number>> = constants.signals;
+  return numbers[name] ?? 0;
 }
 
 function requires(): NodeJS.Require[] {
@@ -147,23 +169,31 @@ function listenToKeys(stdin: ReadStream, listener: (key: string) => void): () =>
 // that the command has ended; without one we were killed, and nobody renews the lease any more.
 const WATCHDOG = `read -r word && exit
 kill -TERM -"$0" && sleep "$1" && kill -KILL -"$0"`;
-const WATCHDOG_GRACE_SECONDS = 2;
+const LONGEST_GRACE_MS = 2_000;
 
 function start(
   command: string,
   args: readonly string[],
-  { variables = {}, quiet = false }: StartOptions,
+  { variables = {}, quiet = false, graceMs = LONGEST_GRACE_MS }: StartOptions,
 ): Started {
-  const child = spawn(command, args, {
-    stdio: quiet ? 'ignore' : 'inherit',
-    env: { ...process.env, ...variables },
-    detached: true,
-  });
+  let child: ChildProcess;
+  try {
+    child = spawn(command, args, {
+      stdio: quiet ? 'ignore' : 'inherit',
+      env: { ...process.env, ...variables },
+      detached: true,
+    });
+  } catch (error) {
+    // Most reasons why it cannot be started come as an event; some are thrown.
+    const reason = error as Error;
+    return { ended: Promise.reject(reason), kill: () => false };
+  }
   const { pid } = child;
+  const graceSeconds = Math.min(graceMs, LONGEST_GRACE_MS) / 1_000;
   const watchdog =
     pid === undefined
       ? undefined
-      : spawn('/bin/sh', ['-c', WATCHDOG, String(pid), String(WATCHDOG_GRACE_SECONDS)], {
+      : spawn('/bin/sh', ['-c', WATCHDOG, String(pid), String(graceSeconds)], {
           stdio: ['pipe', 'ignore', 'ignore'],
           detached: true,
         });
@@ -173,7 +203,7 @@ function start(
     child.once('error', reject);
     child.once('exit', (code, signal) => resolve({ code, signal }));
   });
-  const kill = (signal: Signal | 'SIGKILL') => {
+  const kill = (signal: NodeJS.Signals) => {
     try {
       return pid !== undefined && process.kill(-pid, signal);
     } catch {

@@ -1,12 +1,12 @@
 // Any command as the leader (`run`), as `flock` and `consul lock` do it, but with a lease: the
 // command is told its fencing token, and is killed when the lease is lost.
 
-import type { Host, Signal, Started } from './cli-process.ts';
+import { signalNumber, type Host, type Signal, type Started } from './cli-process.ts';
 import { clientConfigOf, CliError, explain, tableNameOf, type GlobalOptions } from './cli-table.ts';
 import { printable } from './cli-text.ts';
 import { sleep, systemClock } from './clock.ts';
 import { readEnvironment, type Logger } from './environment.ts';
-import { isLeaseError } from './errors.ts';
+import { describeError, isLeaseError } from './errors.ts';
 import type { Lease } from './lease-handle.ts';
 import { invalid, leaseKey, resolveTiming, show } from './options.ts';
 import { LONGEST_DURATION_SECONDS } from './schema.ts';
@@ -22,20 +22,6 @@ export const EXIT = {
   notExecutable: 126,
   notFound: 127,
 } as const;
-
-const SIGNAL_NUMBERS: Readonly<Record<string, number>> = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGABRT: 6,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGSEGV: 11,
-  SIGUSR2: 12,
-  SIGPIPE: 13,
-  SIGALRM: 14,
-  SIGTERM: 15,
-};
 
 export interface RunOptions extends GlobalOptions {
   readonly duration?: string;
@@ -106,8 +92,10 @@ async function run(
       if (stoppedBy !== undefined) throw new CliError('', codeOfSignal(stoppedBy));
       throw refusalOf(error, host);
     });
-    running = host.start(program, args, { variables: variablesOf(lease, tableName) });
-    return await follow(host, lease, running, program, timing.toleranceMs / 2);
+    // Others may start a tolerance after belief has ended: within half of it the command is gone.
+    const graceMs = timing.toleranceMs / 2;
+    running = host.start(program, args, { variables: variablesOf(lease, tableName), graceMs });
+    return await follow(host, lease, running, program, graceMs);
   } finally {
     forget();
   }
@@ -122,7 +110,6 @@ async function follow(
 ): Promise<number> {
   const over = new AbortController();
   let lost: unknown;
-  // Others may start a tolerance after belief has ended: within half of it the command is gone.
   const onLost = () => {
     if (over.signal.aborted) return;
     lost = lease.signal.reason;
@@ -136,6 +123,17 @@ async function follow(
   lease.signal.addEventListener('abort', onLost);
   // It may have been lost while the program was being started.
   if (lease.signal.aborted && lost === undefined) onLost();
+  const forgets = [
+    // It has no terminal of its own to hear that from.
+    host.onResize(() => void running.kill('SIGWINCH')),
+    // Nobody renews while we are stopped. If the lease is lost by then, it never goes on.
+    host.onStop({
+      stop: () => void running.kill('SIGSTOP'),
+      go: () => {
+        if (lease.isHeld()) running.kill('SIGCONT');
+      },
+    }),
+  ];
   try {
     const { code, signal } = await running.ended;
     over.abort();
@@ -147,12 +145,13 @@ async function follow(
     return code ?? codeOfSignal(signal ?? 'SIGKILL');
   } catch (error) {
     over.abort();
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    host.err(
-      `lambda-lease: ${program}: ${missing ? 'command not found' : (error as Error).message}\n`,
-    );
+    const { code = describeError(error) } = error as NodeJS.ErrnoException;
+    const missing = code === 'ENOENT';
+    const why = missing ? 'command not found' : `it cannot be executed (${code})`;
+    host.err(`lambda-lease: ${printable(program)}: ${why}\n`);
     return missing ? EXIT.notFound : EXIT.notExecutable;
   } finally {
+    for (const forget of forgets) forget();
     lease.signal.removeEventListener('abort', onLost);
     await lease.release();
   }
@@ -179,7 +178,7 @@ function refusalOf(error: unknown, host: Host): CliError {
 }
 
 function codeOfSignal(signal: string): number {
-  return 128 + (SIGNAL_NUMBERS[signal] ?? 0);
+  return 128 + signalNumber(signal);
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3_600 };

@@ -19,8 +19,9 @@ Exit codes: 0 done; 1 not found, refused or failed; 2 not understood. Those of r
 
 const RUN_FOOTER = `
 The command finds LEASE_NAME, LEASE_NAMESPACE, LEASE_TABLE_NAME, LEASE_HOLDER_IDENTITY and
-LEASE_FENCING_TOKEN in its environment. Signals are passed on to it and all that it starts. When the
-lease is lost it gets SIGTERM, and SIGKILL a sixth of the duration later, before others may start.
+LEASE_FENCING_TOKEN in its environment. Signals are passed on to it and all that it starts; Ctrl-Z
+stops it, and it goes on only if the lease is still held. When the lease is lost it gets SIGTERM, and
+SIGKILL a sixth of the duration later, before others may start; when lambda-lease is killed, too.
 
 Exit codes: those of the command; 128 + n when it died of signal n;
   75   another holds the lease, or it is suspended (with --wait: still)
@@ -37,8 +38,9 @@ export async function main(host: Host, version: string): Promise<number> {
     await program.parseAsync([...host.args], { from: 'user' });
     return exitCode;
   } catch (error) {
-    const ofRun = host.args.find((word) => !word.startsWith('-')) === 'run';
     if (error instanceof CommanderError) {
+      const names = program.commands.map((command) => command.name());
+      const ofRun = host.args.find((word) => names.includes(word)) === 'run';
       return error.exitCode === 0 ? 0 : ofRun ? 125 : USAGE_ERROR;
     }
     const message = explain(error, host);

@@ -43,7 +43,10 @@ describe('run', () => {
   test.each([
     ['died of a signal', sh('kill -KILL $$'), 137],
     ['does not exist', ['--', '/no/such/program'], 127],
+    ['died of another signal', sh('kill -BUS $$'), 135],
     ['cannot be executed', ['--', '/etc/passwd'], 126],
+    ['is no path at all', ['--', '/etc/passwd/x'], 126],
+    ['has a name too long', ['--', 'x'.repeat(300)], 126],
     ['was not given', [], 125],
   ])('of a command that %s ends with %j → %i', async (_, command, code) => {
     const ran = await stage.run(['run', 'codes', ...command]);
@@ -58,6 +61,7 @@ describe('run', () => {
     [['--duration', '0.0001s'], 125],
     [['--nope'], 125],
     [['--table', 'nope'], 125],
+    [['--table'], 125],
   ])('%j fails before the command begins', async (args, code) => {
     const ran = await stage.run(['run', 'early', ...args, ...sh('echo ran')]);
     expect([ran.code, ran.out]).toEqual([code, '']);

@@ -132,4 +132,47 @@ describe.skipIf(!isInstalled('tmux'))('in a terminal', () => {
     expect(screen.join('\n').match(/^.*got INT$/gm)).toHaveLength(1);
     expect(await stage.record('default/interrupted')).not.toHaveProperty('holderIdentity');
   });
+
+  test('the command that runs under a lease has the terminal, and hears of its size', async () => {
+    await using terminal = await openShell(stage, 100, 20);
+    const script = `trap "echo resized" WINCH; test -t 0 && read -r line; echo "got $line"; read -r x`;
+    await terminal.type(`lambda-lease run typed -- bash -c '${script}'; echo done: $?`);
+    await terminal.type('hello');
+    await terminal.shows(/^got hello$/m);
+    await terminal.tmux('resize-window', '-x', '90', '-y', '15');
+    await terminal.type('');
+    await terminal.shows(/^resized$/m);
+    await terminal.shows(/^done: 0$/m);
+  });
+
+  test('Ctrl-Z stops the command too, which goes on while the lease is held, and only then', async () => {
+    const ticking = `sh -c 'while :; do echo tick; sleep 0.1; done'`;
+    const ticks = (screen: readonly string[]) => screen.filter((line) => line === 'tick').length;
+    const standsStill = async (terminal: Terminal) => {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      const before = ticks(await terminal.screen());
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      expect(ticks(await terminal.screen())).toBe(before);
+    };
+    await using held = await openShell(stage, 60, 200);
+    await held.type(`"${process.execPath}" "${BIN}" run paused --duration 60s -- ${ticking}`);
+    await held.shows(/^tick$/m);
+    await held.press('C-z');
+    await held.shows(/Stopped/);
+    await standsStill(held);
+    await held.type('clear; fg');
+    await held.shows(/^tick\ntick\ntick$/m);
+    await held.press('C-c');
+
+    await using lost = await openShell(stage, 60, 200);
+    await lost.type(`"${process.execPath}" "${BIN}" run overslept --duration 6s -- ${ticking}`);
+    await lost.shows(/^tick$/m);
+    await lost.press('C-z');
+    await lost.shows(/Stopped/);
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    await lost.type('clear; fg; echo done: $?');
+    const screen = await lost.shows(/^done: 76$/m);
+    expect(ticks(screen)).toBe(0);
+    expect(screen.join('')).toContain('Stopping the command.');
+  });
 });

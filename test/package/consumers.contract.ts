@@ -88,6 +88,20 @@ console.log('worked');
 /** Nothing of Node's newer help for mixing kinds of modules. */
 const ON_ITS_OWN = ['--no-experimental-require-module', '--no-experimental-detect-module'];
 
+/** Writes where each module is that a program loads, Node's own apart. */
+const LOADED = `
+import { registerHooks } from 'node:module';
+import { writeFileSync } from 'node:fs';
+const loaded = [];
+registerHooks({
+  load(url, context, next) {
+    if (!url.startsWith('node:')) loaded.push(url);
+    return next(url, context);
+  },
+});
+process.on('exit', () => writeFileSync(process.env.LOADED, JSON.stringify(loaded)));
+`;
+
 const SDK = ['@aws-sdk/client-dynamodb'];
 
 export function consumers(stage: () => Stage): void {
@@ -99,6 +113,7 @@ export function consumers(stage: () => Stage): void {
       'work.cjs': program('cjs', WORK),
       'chain.mjs': CHAIN,
       'both-kinds.mjs': BOTH_KINDS,
+      'loaded.mjs': LOADED,
     });
   });
 
@@ -124,6 +139,45 @@ export function consumers(stage: () => Stage): void {
       const program = join(modules, 'node_modules/.bin/lambda-lease');
       expect((await run(tools[node], [program, '--version'], modules)).stdout).toBe(`${version}\n`);
       expect((await run(tools[node], [program, '--help'], modules)).stdout).toContain('Usage');
+    });
+  });
+
+  describe('the program loads no more than it needs', () => {
+    const files = async (...args: string[]) => {
+      const program = join(modules, 'node_modules/lambda-lease/dist/bin.js');
+      const list = join(modules, `loaded-${args.join('-')}.json`);
+      const env = {
+        ...{ LOADED: list, LEASE_TABLE_NAME: 'leases', AWS_REGION: 'eu-north-1' },
+        // Nobody listens there, and that takes no time to find out.
+        ...{ AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1', AWS_MAX_ATTEMPTS: '1' },
+        ...{ AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'x', HOME: modules },
+      };
+      const hooked = ['--import', join(modules, 'loaded.mjs'), program, ...args];
+      await run(tools.node24, hooked, modules, env).catch(() => undefined);
+      const urls = JSON.parse(readFileSync(list, 'utf8')) as string[];
+      return urls.filter((url) => !url.endsWith('loaded.mjs'));
+    };
+
+    test.each([[['--version']], [['--help']], [['get', '--help']], [['completion', 'bash']]])(
+      '%j: nothing but parts of itself, and few',
+      async (args) => {
+        const loaded = await files(...args);
+        expect(loaded.filter((url) => !url.includes('/lambda-lease/dist/bin'))).toEqual([]);
+        expect(loaded.length).toBeLessThanOrEqual(9);
+      },
+    );
+
+    test('get: of the SDK the client of DynamoDB, and of credentials only where to look', async () => {
+      const loaded = await files('get');
+      const packages = new Set(
+        loaded.map((url) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? url),
+      );
+      expect(packages).toContain('@aws-sdk/client-dynamodb');
+      expect([...packages].filter((name) => /client-(?!dynamodb)|sso|nested/.test(name))).toEqual(
+        [],
+      );
+      expect(packages).not.toContain('commander');
+      expect(loaded.length).toBeLessThan(60);
     });
   });
 

@@ -8,7 +8,6 @@ import { manifest, root, run, tools, type Stage } from './stage.ts';
 interface Manifest {
   readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, unknown>>;
-  readonly dependencies?: Readonly<Record<string, string>>;
 }
 
 const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
@@ -27,9 +26,21 @@ export function contents(stage: () => Stage): void {
         `dist/${name}.js`,
       ]);
       const programs = Object.values(own.bin ?? {});
+      const notices = 'dist/functions/THIRD-PARTY-NOTICES';
+      const texts = ['LICENSE', 'README.md', 'package.json', notices];
       expect([...new Set(paths)].sort()).toEqual(
-        ['LICENSE', 'README.md', 'package.json', ...programs, ...functions, ...modules].sort(),
+        [...texts, ...programs, ...functions, ...modules].sort(),
       );
+    });
+
+    test('brings the licences of what is bundled: of the SDK in functions, of the program', () => {
+      const folder = join(stage().project('notices', [], {}), 'node_modules/lambda-lease/dist');
+      const notice = (of: string) => readFileSync(join(folder, of, 'THIRD-PARTY-NOTICES'), 'utf8');
+      expect(notice('bin')).toMatch(/^commander \d+\.\d+\.\d+ \(MIT\)\n\n\(The MIT License\)/);
+      expect(notice('bin').match(/^.* \d+\.\d+\.\d+ \(.*\)$/gm)).toHaveLength(1);
+      expect(notice('functions')).toMatch(/^@aws-sdk\/client-dynamodb \S+ \(Apache-2\.0\)$/m);
+      expect(notice('functions')).toMatch(/^@smithy\/core \S+ \(Apache-2\.0\)$/m);
+      expect(notice('functions')).toMatch(/^mnemonist \S+ \(MIT\)$/m);
     });
 
     test('holds each declaration for both kinds of module, and none of anything but a source', () => {
@@ -64,9 +75,8 @@ export function contents(stage: () => Stage): void {
   });
 
   describe('an install', () => {
-    test('brings the package and what it depends on, and nothing of the tests', () => {
-      const direct = Object.keys(own.dependencies ?? {});
-      expect(stage().installed).toEqual(['lambda-lease', ...direct].sort());
+    test('brings the package, and nothing else', () => {
+      expect(stage().installed).toEqual(['lambda-lease']);
     });
 
     test('resolves each sub-path to a file, in both kinds of module', async () => {
