@@ -146,6 +146,12 @@ export function sorted(rows: readonly Listed[], by = 'name'): Listed[] {
     .map(({ row }) => row);
 }
 
+/** Whether there is anything to sort by: a field that none has is most likely misspelled. */
+export function canBeSorted(rows: readonly Listed[], by = 'name'): boolean {
+  const key = orderOf(by);
+  return !by.includes('.') || rows.length === 0 || rows.some((row) => key(row) !== undefined);
+}
+
 function orderOf(by: string): (row: Listed) => Key {
   const known = Object.hasOwn(ORDERS, by) ? ORDERS[by] : undefined;
   if (known !== undefined) return known;

@@ -1,6 +1,7 @@
 // What is there, and what changes: `get`, `watch`, `identities` and `describe`.
 
 import {
+  canBeSorted,
   IDENTITY_COLUMNS,
   inNamespaces,
   LEASE_COLUMNS,
@@ -15,6 +16,7 @@ import { describeLease } from './cli-describe.ts';
 import { leaseListManifest, leaseManifest } from './cli-manifest.ts';
 import type { Host } from './cli-process.ts';
 import {
+  CliError,
   explain,
   keyOf,
   namespaceOf,
@@ -65,6 +67,11 @@ export async function getLeases(
   const print = printer(host, options, output, columns);
   const found = await look(table, query);
   tellMissing(host, table, query, found);
+  if (!canBeSorted(found.rows, options.sortBy)) {
+    throw new CliError(
+      `error: --sort-by is ${show(options.sortBy)}; none of these leases has such a field`,
+    );
+  }
   if (options.watch !== true) {
     print(found.rows, options.headers !== false, names.length === 1);
     return found.missing.length > 0 ? 1 : 0;
@@ -193,7 +200,11 @@ export async function look(table: CliTable, query: Query): Promise<Look> {
 }
 
 function tellMissing(host: Host, table: CliTable, query: Query, found: Look): void {
-  for (const key of found.missing) host.err(`${notFound(key, table).message}\n`);
+  for (const key of found.missing) {
+    host.err(`${notFound(key, table).message}\n`);
+    // As one would tell kubectl what to get.
+    if (/\/leases?$/.test(key)) host.err('To list leases, leave that word out: get, get NAME.\n');
+  }
   if (!found.complete) {
     host.err('Warning: the table was not read to its end in time; there may be more leases.\n');
   }

@@ -38,7 +38,7 @@ export async function runCommand(
   try {
     return await run(host, name, command, options);
   } catch (error) {
-    const message = explain(error, host);
+    const message = explain(error, host, options);
     if (message !== '') host.err(`${message}\n`);
     return error instanceof CliError ? error.exitCode : EXIT.failed;
   }
@@ -90,7 +90,7 @@ async function run(
       logger: loggerOf(host),
     }).catch((error: unknown) => {
       if (stoppedBy !== undefined) throw new CliError('', codeOfSignal(stoppedBy));
-      throw refusalOf(error, host);
+      throw refusalOf(error, host, options);
     });
     // Others may start a tolerance after belief has ended: within half of it the command is gone.
     const graceMs = timing.toleranceMs / 2;
@@ -168,13 +168,13 @@ function variablesOf(lease: Lease, tableName: string): Record<string, string> {
   };
 }
 
-function refusalOf(error: unknown, host: Host): CliError {
+function refusalOf(error: unknown, host: Host, options: GlobalOptions): CliError {
   const held =
     isLeaseError(error) &&
     ['lease-held', 'lease-suspended', 'lease-not-before'].includes(error.code);
   return held
     ? new CliError(`lambda-lease: ${printable(error.message)}`, EXIT.notAcquired)
-    : new CliError(explain(error, host), EXIT.failed);
+    : new CliError(explain(error, host, options), EXIT.failed);
 }
 
 function codeOfSignal(signal: string): number {

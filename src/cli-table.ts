@@ -69,8 +69,10 @@ export function tableNameOf(options: GlobalOptions): string {
 
 /** What the SDK is told beside its own chain of profiles, variables and roles. */
 export function clientConfigOf({ region, profile, endpointUrl }: GlobalOptions) {
-  if (endpointUrl !== undefined && !URL.canParse(endpointUrl)) {
-    throw invalid(`--endpoint-url is ${show(endpointUrl)}; it must be a URL.`);
+  if (endpointUrl !== undefined && !(URL.canParse(endpointUrl) && /^https?:/i.test(endpointUrl))) {
+    throw invalid(
+      `--endpoint-url is ${show(endpointUrl)}; it must be a URL, with http:// or https://.`,
+    );
   }
   return {
     ...(region === undefined ? {} : { region }),
@@ -167,7 +169,11 @@ const REASONS: Partial<Record<LeaseErrorCode, string>> = {
 };
 
 /** What a person is told of whatever went wrong. */
-export function explain(error: unknown, host: Pick<Host, 'variable'>): string {
+export function explain(
+  error: unknown,
+  host: Pick<Host, 'variable'>,
+  { profile = host.variable('AWS_PROFILE') }: GlobalOptions = {},
+): string {
   if (error instanceof CliError) return error.message;
   if (!isLeaseError(error)) return `error: ${describeError(error)}`;
   const reason = REASONS[error.code];
@@ -175,29 +181,37 @@ export function explain(error: unknown, host: Pick<Host, 'variable'>): string {
     reason === undefined
       ? `error: ${error.message}`
       : `Error from server (${reason}): ${error.message}`;
-  const hint = hintFor(error, host);
+  const hint = hintFor(error, profile);
   return hint === undefined ? first : `${first}\n${hint}`;
 }
 
 /** The usual causes, by the name that the SDK gives them. */
-function hintFor({ cause }: LeaseError, host: Pick<Host, 'variable'>): string | undefined {
-  const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : '';
-  const profile = host.variable('AWS_PROFILE');
+function hintFor(error: LeaseError, profile: string | undefined): string | undefined {
+  const { cause, message } = error;
+  const said = cause instanceof Error ? `${cause.name}: ${cause.message}` : message;
   const login = `aws sso login${profile === undefined ? '' : ` --profile ${profile}`}`;
   if (/\bSSO\b|Token(?:Provider)?Error|token.*expired|ExpiredToken/i.test(said)) {
     return `The credentials have expired: run \`${login}\`, or renew them.`;
   }
   if (/CredentialsProviderError|Could not load credentials/.test(said)) {
-    return `There are no AWS credentials: set AWS_PROFILE or --profile, or run \`${login}\`.`;
+    return profile === undefined
+      ? `There are no AWS credentials: set AWS_PROFILE or --profile, or run \`${login}\`.`
+      : `Profile ${show(profile)} has no AWS credentials: check its name, or run \`${login}\`.`;
   }
   if (/UnrecognizedClient|InvalidSignature|InvalidClientTokenId/.test(said)) {
     return 'AWS does not know these credentials: check the profile, its account and this clock.';
   }
-  if (/Region (?:is missing|not accepted)/i.test(said)) {
+  if (/Region is missing|region=""/i.test(said))
     return 'There is no Region: set AWS_REGION, or --region.';
-  }
-  if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|EHOSTUNREACH|TimeoutError/.test(said)) {
+  if (/Region not accepted/i.test(said)) return 'Check the Region: AWS_REGION, or --region.';
+  if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|EHOSTUNREACH/.test(said)) {
     return 'The endpoint cannot be reached: check the network, the Region and --endpoint-url.';
+  }
+  if (/TimeoutError|not answered within/.test(said)) {
+    return 'The endpoint does not answer: check the network, a proxy, and --endpoint-url.';
+  }
+  if (/^(?:Unknown|SyntaxError|Error: Parse Error)/.test(said)) {
+    return 'What answers is no DynamoDB: check --endpoint-url, or AWS_ENDPOINT_URL_DYNAMODB.';
   }
   return undefined;
 }

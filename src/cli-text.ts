@@ -3,33 +3,53 @@
 // Records are written by whoever may write to the table, so nothing in them reaches the terminal
 // as it is: a control character could move the cursor, or rename the window.
 
+const ASCII = /^[\x20-\x7e]*$/;
+
 /** One line of what can be seen; what cannot is shown by its number. */
 export function printable(text: string): string {
+  if (ASCII.test(text)) return text;
   return text.replace(
     /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu,
     (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
   );
 }
 
-const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const EMOJI = /^(?:\p{Emoji_Presentation}|.\ufe0f)/u;
-const EAST_ASIAN =
-  /^[\p{sc=Han}\p{sc=Hangul}\p{sc=Hira}\p{sc=Kana}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u;
+/** Wide or full-width, as Unicode's East Asian Width has them. */
+const WIDE = new RegExp(
+  [
+    '[',
+    String.raw`\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff`,
+    String.raw`\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6`,
+    String.raw`\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{20000}-\u{3fffd}`,
+    ']',
+  ].join(''),
+  'u',
+);
+/** Above, below or in what it follows: marks, joiners, and the later letters of a Hangul block. */
+const NARROWEST = /[\p{Mn}\p{Me}\p{Cf}\u1160-\u11ff]/u;
 
 /** How many cells a terminal takes for it. */
 export function widthOf(text: string): number {
   // The common case first: a table of thousands is mostly ASCII.
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  if (ASCII.test(text)) return text.length;
   return clusters(text).reduce((width, cluster) => width + clusterWidth(cluster), 0);
 }
 
+let segmenter: Intl.Segmenter | undefined;
+
 function clusters(text: string): string[] {
+  // It takes a while to make, and most tables need none.
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return [...segmenter.segment(text)].map(({ segment }) => segment);
 }
 
 function clusterWidth(cluster: string): number {
-  if (/^[\p{M}\p{Cf}]+$/u.test(cluster)) return 0;
-  return EMOJI.test(cluster) || EAST_ASIAN.test(cluster) ? 2 : 1;
+  if (EMOJI.test(cluster)) return 2;
+  return Array.from(cluster).reduce(
+    (width, each) => width + (NARROWEST.test(each) ? 0 : WIDE.test(each) ? 2 : 1),
+    0,
+  );
 }
 
 /** As much of the text as fits into `width` cells, with `…` where some is missing. */

@@ -19,9 +19,9 @@ Exit codes: 0 done; 1 not found, refused or failed; 2 not understood. Those of r
 
 const RUN_FOOTER = `
 The command finds LEASE_NAME, LEASE_NAMESPACE, LEASE_TABLE_NAME, LEASE_HOLDER_IDENTITY and
-LEASE_FENCING_TOKEN in its environment. Signals are passed on to it and all that it starts; Ctrl-Z
-stops it, and it goes on only if the lease is still held. When the lease is lost it gets SIGTERM, and
-SIGKILL a sixth of the duration later, before others may start; when lambda-lease is killed, too.
+LEASE_FENCING_TOKEN in its environment. Signals are passed on to it and all that it starts. When the
+lease is lost it gets SIGTERM, and SIGKILL a sixth of the duration later, before others may start;
+also when lambda-lease is killed. Ctrl-Z stops both; the command goes on if the lease still is held.
 
 Exit codes: those of the command; 128 + n when it died of signal n;
   75   another holds the lease, or it is suspended (with --wait: still)
@@ -43,7 +43,7 @@ export async function main(host: Host, version: string): Promise<number> {
       const ofRun = host.args.find((word) => names.includes(word)) === 'run';
       return error.exitCode === 0 ? 0 : ofRun ? 125 : USAGE_ERROR;
     }
-    const message = explain(error, host);
+    const message = explain(error, host, program.opts());
     if (message !== '') host.err(`${message}\n`);
     if (error instanceof CliError) return error.exitCode;
     return isLeaseError(error, 'invalid-configuration') ? USAGE_ERROR : 1;

@@ -1,6 +1,7 @@
 // What the command line shows of a table, as a process.
 
 import { spawn } from 'node:child_process';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { testClient, putRawItem } from '../support/dynamodb.ts';
@@ -141,6 +142,30 @@ describe('get', () => {
   });
 });
 
+test('what kubectl is told to get is explained', async () => {
+  const { code, err } = await stage.run(['get', 'leases']);
+  expect(code).toBe(1);
+  expect(err).toMatch(/^To list leases, leave that word out/m);
+});
+
+test.each<[string, (socket: Socket) => void, RegExp]>([
+  ['never answers', () => undefined, /^The endpoint does not answer: check the network/m],
+  [
+    'is no DynamoDB',
+    (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n<ok>'),
+    /^What answers is no DynamoDB: check --endpoint-url/m,
+  ],
+])('an endpoint that %s is told so', async (_, answer, message) => {
+  const server = createServer((socket) => socket.once('data', () => answer(socket)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const endpoint = `http://127.0.0.1:${port}`;
+  const { code, out, err } = await stage.run(['get', 'report', '--endpoint-url', endpoint]);
+  expect(err).toMatch(message);
+  expect([code, out]).toEqual([1, '']);
+  server.close();
+});
+
 describe('describe', () => {
   test('tells all about each lease', async () => {
     const ran = await stage.run(['describe', 'report', 'broken', 'nope']);
@@ -194,6 +219,7 @@ describe('bad input', () => {
     [['get', '-n', 'a/b'], 'namespace is "a/b"'],
     [['get', 'a\u0007'], 'name is "a\\u0007"'],
     [['get', '--endpoint-url', 'nope'], '--endpoint-url is "nope"'],
+    [['get', '--endpoint-url', 'localhost:8000'], 'must be a URL, with http:// or https://'],
     [['describe'], "missing required argument 'names'"],
     [['release'], "missing required argument 'name'"],
     [['local', '--port', '65536'], '--port is "65536"'],
@@ -234,7 +260,14 @@ describe('bad input', () => {
       'a profile that is not there',
       ['get', '--profile', 'nope'],
       { AWS_ACCESS_KEY_ID: '', HOME: '/nonexistent' },
-      /There are no AWS credentials/,
+      /Profile "nope" has no AWS credentials: check its name/,
+    ],
+    ['a Region that is none', ['get', '--region', 'eu west'], {}, /^Check the Region: /m],
+    [
+      'a column as a field',
+      ['get', '--sort-by', '.spec.renewtime'],
+      {},
+      /none of these leases has/,
     ],
   ])('%s is explained', async (_, args, variables, message) => {
     const { code, err, out } = await stage.run(args, variables);

@@ -163,7 +163,7 @@ export function consumers(stage: () => Stage): void {
       async (args) => {
         const loaded = await files(...args);
         expect(loaded.filter((url) => !url.includes('/lambda-lease/dist/bin'))).toEqual([]);
-        expect(loaded.length).toBeLessThanOrEqual(9);
+        expect(loaded.length).toBeLessThanOrEqual(12);
       },
     );
 
