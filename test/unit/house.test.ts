@@ -21,7 +21,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule', 'user-commands'],
   ['widget-params', 'operator-writes'],
   ['lock', 'fence', 'widget-page'],
-  ['slots', 'lease-widget'],
+  ['slots', 'lease-widget', 'pace'],
   ['refusal', 'holding', 'contention', 'setup', 'guarded'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
