@@ -117,7 +117,8 @@ export async function contention(seconds: number, names = CONTENDING): Promise<M
       `Ten processes on one lease, sections of ${SECTION_MS} ms, ${seconds} s in ${ROUNDS} rounds ` +
       `by turns; looking every ${TIMING.pollMs} ms where that can be set; leases of ` +
       `${TIMING.leaseMs} ms (ours ${OWN_TIMING.leaseMs} ms). FailClosed has no expiry: what a ` +
-      'crash leaves locked stays locked.',
+      'crash leaves locked stays locked. Where the lease is in other hands at every look, ours ' +
+      'writes without a look: then most of its requests are no reads.',
     rows: contests.map((one) => {
       const took = spread(one.acquireMs);
       return {
