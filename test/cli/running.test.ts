@@ -1,5 +1,6 @@
 // `run`: a command as the leader.
 
+import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { held, Stage } from './stage.ts';
 
@@ -25,6 +26,20 @@ const isAlive = (pid: number) => {
 };
 async function gone(pid: number): Promise<void> {
   while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+/** Of every process. */
+function argumentsOfAll(): string[][] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+      } catch {
+        // It has ended meanwhile.
+        return [];
+      }
+    });
 }
 
 describe('run', () => {
@@ -132,18 +147,17 @@ describe('run', () => {
   });
 
   test('that is killed takes the command with it, and the lease expires', async () => {
-    const running = stage.start([
-      'run',
-      'killed',
-      '--duration',
-      '6s',
-      ...sh('echo pid $$; sleep 60'),
+    const script = 'trap "" TERM; echo pid $$; while :; do sleep 0.1; done';
+    const running = stage.start(['run', 'killed', '--duration', '6s', ...sh(script)]);
+    const [, pid = ''] = await running.says(/pid (\d+)/);
+    // Half of the tolerance from SIGTERM to SIGKILL, so that it is gone before others may start.
+    expect(argumentsOfAll().filter((words) => words.at(-2) === pid)).toMatchObject([
+      { 0: '/bin/sh', 4: '1' },
     ]);
-    await running.says(/pid \d+/);
     running.kill('SIGKILL');
     const killedAt = performance.now();
-    const { out } = await running.ended;
-    await gone(Number(/pid (\d+)/.exec(out)?.[1]));
+    await running.ended;
+    await gone(Number(pid));
     // Not by itself.
     expect(performance.now() - killedAt).toBeLessThan(40_000);
     const next = await stage.run([

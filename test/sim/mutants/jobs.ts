@@ -87,8 +87,8 @@ export const JOB_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/bounded.ts',
-        search: '    settled.abort();',
-        replace: '    if (timeoutMs < 0) settled.abort();',
+        search: '    timer?.cancel();',
+        replace: '    if (timeoutMs < 0) timer?.cancel();',
       },
     ],
   },
