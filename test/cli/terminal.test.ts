@@ -146,7 +146,7 @@ describe.skipIf(!isInstalled('tmux'))('in a terminal', () => {
   });
 
   test('Ctrl-Z stops the command too, which goes on while the lease is held, and only then', async () => {
-    const ticking = `sh -c 'while :; do echo tick; sleep 0.1; done'`;
+    const ticking = `sh -c 'trap "" TERM; while :; do echo tick; sleep 0.1; done'`;
     const ticks = (screen: readonly string[]) => screen.filter((line) => line === 'tick').length;
     const standsStill = async (terminal: Terminal) => {
       await new Promise((resolve) => setTimeout(resolve, 500));
