@@ -28,6 +28,8 @@ async function gone(pid: number): Promise<void> {
   while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
+const WITHIN = { timeout: 20_000, interval: 50 };
+
 /** Of every process. */
 function argumentsOfAll(): string[][] {
   return readdirSync('/proc')
@@ -151,9 +153,10 @@ describe('run', () => {
     const running = stage.start(['run', 'killed', '--duration', '6s', ...sh(script)]);
     const [, pid = ''] = await running.says(/pid (\d+)/);
     // Half of the tolerance from SIGTERM to SIGKILL, so that it is gone before others may start.
-    expect(argumentsOfAll().filter((words) => words.at(-2) === pid)).toMatchObject([
-      { 0: '/bin/sh', 4: '1' },
-    ]);
+    await vi.waitFor(() => {
+      const watchdogs = argumentsOfAll().filter((words) => words.at(-2) === pid);
+      expect(watchdogs).toMatchObject([{ 0: '/bin/sh', 4: '1' }]);
+    }, WITHIN);
     running.kill('SIGKILL');
     const killedAt = performance.now();
     await running.ended;
