@@ -73,15 +73,15 @@ export async function getLeases(
     );
   }
   if (options.watch !== true) {
-    print(found.rows, options.headers !== false, names.length === 1);
+    await print(found.rows, options.headers !== false, names.length === 1);
     return found.missing.length > 0 ? 1 : 0;
   }
-  print(found.rows, options.headers !== false, false);
+  await print(found.rows, options.headers !== false, false);
   const seen = new Map(found.rows.map((row) => [row.record.lease, stateOf(row)]));
-  return everyLook(host, table, query, ({ rows }) => {
+  return everyLook(host, table, query, async ({ rows }) => {
     const changed = rows.filter((row) => seen.get(row.record.lease) !== stateOf(row));
     for (const row of rows) seen.set(row.record.lease, stateOf(row));
-    if (changed.length > 0) print(changed, false, false);
+    if (changed.length > 0) await print(changed, false, false);
   });
 }
 
@@ -222,7 +222,7 @@ export async function everyLook(
   host: Host,
   table: CliTable,
   query: Query,
-  onLook: (look: Look) => void,
+  onLook: (look: Look) => void | Promise<void>,
   quit?: AbortSignal,
 ): Promise<number> {
   const stop = new AbortController();
@@ -234,7 +234,7 @@ export async function everyLook(
       await sleep(table.clock, LOOK_EVERY_MS, stop.signal);
       if (isAborted(stop.signal)) break;
       try {
-        onLook(await look(table, query));
+        await onLook(await look(table, query));
         failed = false;
       } catch (error) {
         if (isPermanent(error)) throw error;
@@ -252,7 +252,7 @@ function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-type Print = (rows: readonly Listed[], headers: boolean, single: boolean) => void;
+type Print = (rows: readonly Listed[], headers: boolean, single: boolean) => Promise<void>;
 
 function printer(
   host: Host,
@@ -261,13 +261,13 @@ function printer(
   columns: readonly Column<Listed>[],
 ): Print {
   let after: readonly number[] | undefined;
-  return (rows, headers, single) => {
+  return async (rows, headers, single) => {
     const inOrder = sorted(rows, options.sortBy);
     if (output === 'name') {
       const names = inOrder.map(({ record }) => splitLeaseKey(record.lease).name);
       host.out(names.map((name) => `lease/${printable(name)}\n`).join(''));
     } else if (output === 'json' || output === 'yaml') {
-      printManifests(host, output, inOrder, single);
+      await printManifests(host, output, inOrder, single);
     } else if (inOrder.length > 0) {
       const all = options.allNamespaces === true ? inNamespaces(columns) : columns;
       // Wide means all of it, as what is read by a program does.
@@ -280,15 +280,17 @@ function printer(
   };
 }
 
-function printManifests(
+async function printManifests(
   host: Host,
   output: 'json' | 'yaml',
   rows: readonly Listed[],
   single: boolean,
-): void {
+): Promise<void> {
   const items = rows.map(({ record, nowMs }) => leaseManifest(record, nowMs));
   const [only] = items;
   if (single && only === undefined) return;
   const document = single && only !== undefined ? only : leaseListManifest(items);
-  host.out(output === 'json' ? `${JSON.stringify(document, undefined, 4)}\n` : yamlOf(document));
+  host.out(
+    output === 'json' ? `${JSON.stringify(document, undefined, 4)}\n` : await yamlOf(document),
+  );
 }

@@ -58,6 +58,8 @@ export async function runLocal(host: Host, options: LocalOptions): Promise<numbe
     if (died) throw new CliError(`error: ${engine.name} has ended by itself`);
     return 0;
   } finally {
+    // A timer would keep a process that nobody waits for.
+    stopped.abort();
     forget();
     engine?.stop();
   }

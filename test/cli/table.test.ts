@@ -1,5 +1,6 @@
 // The table by the command line: how it is made, tried out locally, and examined.
 
+import { readFileSync } from 'node:fs';
 import {
   type DynamoDBClient,
   ListTablesCommand,
@@ -205,6 +206,17 @@ describe('local', () => {
     expect(code).toBe(0);
     expect(out).toContain(`export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:${port}`);
     await expect(fetch(`http://127.0.0.1:${port}`)).rejects.toThrow();
+  });
+
+  test.runIf(process.platform === 'linux')('ends when its server does', async () => {
+    const local = startProcess(['local', '--port', '0'], {});
+    await local.says(/Ctrl-C ends it/);
+    const children = `/proc/${local.pid}/task/${local.pid}/children`;
+    for (const child of readFileSync(children, 'utf8').trim().split(' ')) {
+      process.kill(Number(child), 'SIGKILL');
+    }
+    const { code, err } = await local.ended;
+    expect([code, err]).toEqual([1, 'error: dynoxide has ended by itself\n']);
   });
 
   test('serves what it has said to set', async () => {

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { yamlOf } from '../../src/cli-yaml.ts';
 
 describe('YAML', () => {
-  test('is as a person would write it, where that is safe', () => {
+  test('is as a person would write it, where that is safe', async () => {
     const document = {
       kind: 'Lease',
       metadata: { name: 'nightly-report', labels: { tier: 'gold' } },
@@ -14,7 +14,7 @@ describe('YAML', () => {
       left: undefined,
       none: {},
     };
-    expect(yamlOf(document)).toBe(
+    expect(await yamlOf(document)).toBe(
       [
         'kind: Lease',
         'metadata:',
@@ -96,7 +96,7 @@ describe('YAML', () => {
 
   test.each(['1.1', '1.2'] as const)(
     'is read by %s as what it was, as name and as value',
-    (version) => {
+    async (version) => {
       for (const text of texts) {
         const document = JSON.parse(
           JSON.stringify({
@@ -104,9 +104,9 @@ describe('YAML', () => {
             map: { [`k${text}`]: text, z: { y: text } },
           }),
         ) as object;
-        expect(parse(yamlOf(document), { version }), text).toEqual(document);
+        expect(parse(await yamlOf(document), { version }), text).toEqual(document);
         const bare = { [text === '__proto__' ? 'proto' : text]: text };
-        expect(parse(yamlOf(bare), { version }), text).toEqual(bare);
+        expect(parse(await yamlOf(bare), { version }), text).toEqual(bare);
       }
     },
   );
