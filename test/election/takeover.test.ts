@@ -1,10 +1,15 @@
 // A holder that dies, in whatever state: its lease is taken over in time, and never before.
 
 import { describe, expect, test } from 'vitest';
+import { holds } from '../../src/condition.ts';
 import { FakeClock } from '../../src/fake-clock.ts';
+import { sendGuarded } from '../../src/guarded.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
+import { stillHeld } from '../../src/writes.ts';
+import { ScriptedServer } from '../guarded/scripted-client.ts';
+import { adding, outcome } from '../guarded/stage.ts';
 import type { CallKind, Fault } from '../support/scripted-store.ts';
-import { Candidate, recordIn, SECOND, untilTold } from './harness.ts';
+import { Candidate, LEASE, recordIn, SECOND, untilTold } from './harness.ts';
 import { Machine } from './machine.ts';
 
 const ROUND_TRIP = 200;
@@ -132,5 +137,52 @@ describe('a holder that stood still through its successor’s acquisition', () =
       'error: lease-stopped',
       'new leader b-1',
     ]);
+  });
+});
+
+describe('a holder whose renewals are held up beyond its deadline', () => {
+  const lateMs = 20 * SECOND;
+  test.each<[string, Fault, number]>([
+    // The record expires by the acquisition, or by the first renewal, sent at about 2.2 s.
+    ['on their way', { requestMs: lateMs, ignoreSignal: true }, 15 * SECOND],
+    ['on their way back', { ...network, answerMs: lateMs, ignoreSignal: true }, 17_200],
+  ])('%s, stops in time and stays stopped (L4, L7)', async (_, fault, expiresMs) => {
+    const { world, memory, join } = scene();
+    const { candidate } = join('a');
+    candidate.store.script = ({ kind }) => (kind === 'renew' ? fault : network);
+    await world.advance(SECOND);
+    const next = join('b').candidate;
+    const { lease } = candidate;
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener('abort', () => abortedAt.push(world.read().monotonicMs));
+
+    await world.advance(9 * SECOND - 1);
+    expect([lease.isHeld(), abortedAt]).toEqual([true, []]);
+    await world.advance(1);
+    // By a timer, while its calls are still open: before anybody asks.
+    expect(abortedAt).toEqual([10 * SECOND]);
+    expect([lease.isHeld(), candidate.isLeader]).toEqual([false, false]);
+    expect(candidate.store.of('renew').every(({ answer }) => answer === 'none')).toBe(true);
+
+    await world.advance(expiresMs - 10 * SECOND);
+    expect(next.isLeader).toBe(false);
+    await world.advance(ROUND_TRIP + 25);
+    expect([next.isLeader, next.lease.fencingToken]).toEqual([true, 2]);
+
+    // What its work still writes is refused: here where it is sent, and at the table.
+    const server = new ScriptedServer([]);
+    expect(await outcome(sendGuarded(server.client, adding(), lease))).toBe('lease-lost');
+    expect(server.sent).toEqual([]);
+    const guard = stillHeld(lease.holderIdentity, lease.fencingToken);
+    expect(holds(guard, memory.peek(LEASE)!)).toBe(false);
+
+    await world.advance(2 * lateMs);
+    const renewals = candidate.store.of('renew');
+    expect(renewals.every(({ answer }) => answer === 'given')).toBe(true);
+    expect(lease.isHeld()).toBe(false);
+    expect(candidate.told('st')).toEqual(['started a-1, token 1', 'stopped: expired']);
+    expect(abortedAt).toHaveLength(1);
+    expect(next.isLeader).toBe(true);
+    expect(recordIn(memory).holderIdentity).toBe(next.lease.holderIdentity);
   });
 });

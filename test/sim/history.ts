@@ -164,6 +164,13 @@ export type Happening =
       readonly calls: number;
       readonly listeners: number;
     }
+  /** An elector's run, with what still listens to the signal that it was given. */
+  | {
+      readonly kind: 'run over';
+      readonly atMs: number;
+      readonly by: string;
+      readonly listeners: number;
+    }
   | { readonly kind: 'over'; readonly atMs: number; readonly unfinished: readonly string[] }
   | {
       readonly kind: 'failure';
