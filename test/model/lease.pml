@@ -94,7 +94,7 @@ unsigned age : 2;      /* of the attempt that wrote it, if live */
 unsigned left : 3;     /* true time until expireTime */
 unsigned unchanged : 2; /* how long its version has stood, held */
 
-hidden byte x, y;      /* for loops within a step: no part of a state */
+byte x, y;             /* for loops; 0 between steps */
 
 #define believes(i) (c[i].phase == HOLD && c[i].age < R)
 #define good(i) (c[i].clock <= SKEW)
@@ -156,7 +156,7 @@ inline lose(i, k) { tell("The network loses a message of %c\n", name i); forget(
 inline forget_doomed() {
   for (x : 0 .. N - 1) {
     for (y : 0 .. SLOTS - 1) { when(doomed(x, y), forget(x, y)) }
-  }; skip /* a d_step must not end with a loop */
+  }; x = 0; y = 0
 }
 
 /* A claim carries a stamp: the larger of the wall clock and the line of the stamps before. */
@@ -169,7 +169,7 @@ inline send(i, what, version) {
     when(c[i].clock != BEHIND && c[i].line <= wall(i), c[i].line = wall(i) + 1);
     c[i].m[x].left = (c[i].line == 0 -> 0 :
       (D + c[i].line > FUTURE -> FUTURE : D + c[i].line - 1));
-    c[i].m[x].now = (what == CLOCK -> wall(i) : 0))
+    c[i].m[x].now = (what == CLOCK -> wall(i) : 0)); x = 0
 }
 
 /* The identity is over. What was sent in its name may still land; nobody will count it. */
@@ -284,7 +284,7 @@ inline check() {
     assert(!(believes(x) && c[x].ended));
 #endif
     skip
-  }; skip
+  }; x = 0; y = 0
 }
 
 /* One tick of i's elapsed. */
@@ -306,7 +306,7 @@ inline set_clock(i, to) {
     when(!(good(i) && to <= SKEW), for (x : 1 .. R) { elapse(i) }));
   c[i].clock = to; c[i].checked = 0;
   for (y : 0 .. SLOTS - 1) { c[i].m[y].stepped = c[i].m[y].live }
-  when(holder == i + 1 && live, stepped = 1)
+  when(holder == i + 1 && live, stepped = 1); x = 0; y = 0
 }
 
 #define contends(i) (c[i].phase != HOLD && !c[i].knows && !full(i))
@@ -367,7 +367,7 @@ proctype Time() {
            when(c[x].m[y].left > 0, c[x].m[y].left--); when(c[x].m[y].now > 0, c[x].m[y].now--)
          }
        }
-       left = (left > 0 -> left - 1 : 0);
+       x = 0; y = 0; left = (left > 0 -> left - 1 : 0);
        unchanged = (holder != 0 && unchanged < D -> unchanged + 1 : unchanged)
      }
   od
