@@ -24,8 +24,8 @@ export interface Side {
   readonly version: number;
   readonly renewTime: string | undefined;
   readonly durationMs: number;
-  /** Whether its expiry can be judged by a clock. */
-  readonly judgeable: boolean;
+  /** By which its expiry can be judged, in epoch ms; undefined where no clock can. */
+  readonly expireTimeMs: number | undefined;
   readonly kind: string | undefined;
   readonly status: string | undefined;
   /** The id of the event that is recorded in it and not cleared yet. */
