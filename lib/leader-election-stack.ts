@@ -16,6 +16,7 @@ import { LifecycleMonitor } from './lifecycle-monitor.ts';
 import { SingletonFunction } from './singleton-function.ts';
 import { KEY_ATTRIBUTE } from '../src/schema.ts';
 
+/** What may be set for the stack. */
 export interface LeaderElectionStackProps extends StackProps {
   /**
    * The table's name.
@@ -49,12 +50,19 @@ export interface LeaderElectionStackProps extends StackProps {
   readonly disposable?: boolean;
 }
 
+/** Everything at once: table, monitor, alarms, dashboard and an example worker. */
 export class LeaderElectionStack extends Stack {
+  /** The table. */
   readonly table: LeaseTable;
+  /** The monitor that watches it. */
   readonly monitor: LifecycleMonitor;
+  /** The example worker. */
   readonly worker: SingletonFunction;
+  /** Whom the alarms tell. */
   readonly topic: Topic;
+  /** The alarms. */
   readonly alarms: LeaseAlarms;
+  /** The dashboard. */
   readonly dashboard: LeaseDashboard;
 
   constructor(scope: Construct, id: string, props: LeaderElectionStackProps = {}) {

@@ -18,8 +18,11 @@ import type { ILeaseTable } from './lease-table.ts';
 import type { LifecycleMonitor } from './lifecycle-monitor.ts';
 import type { Singleton } from './singleton-function.ts';
 
+/** What the alarms watch, and whom they tell. */
 export interface LeaseAlarmsProps {
+  /** The table whose throttling is watched. */
   readonly table: ILeaseTable;
+  /** The monitor whose metrics are watched. */
   readonly monitor: LifecycleMonitor;
   /**
    * Jobs whose own alarms belong to the composite. Those tell each job's `alarmTopic`.

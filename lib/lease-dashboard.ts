@@ -19,8 +19,11 @@ import { checkReach, type ILeaseTable } from './lease-table.ts';
 import type { LifecycleMonitor } from './lifecycle-monitor.ts';
 import type { Singleton } from './singleton-function.ts';
 
+/** What the dashboard shows. */
 export interface LeaseDashboardProps {
+  /** The table whose leases are shown. */
   readonly table: ILeaseTable;
+  /** The monitor whose metrics are shown. */
   readonly monitor: LifecycleMonitor;
   /**
    * Alarms whose status is shown.
@@ -51,6 +54,7 @@ const CONSOLES = [
 
 /** A dashboard with a live table of the leases in it. */
 export class LeaseDashboard extends Construct {
+  /** The dashboard itself. */
   readonly dashboard: Dashboard;
   /** Renders the table of leases. It is called with the viewer's own credentials. */
   readonly widgetFunction: LambdaFunction;

@@ -21,7 +21,9 @@ import { KEY_ATTRIBUTE, TIME_TO_LIVE_ATTRIBUTE, type LeaseKind } from '../src/sc
 
 /** A table of leases, of this app or of another one. */
 export interface ILeaseTable extends IConstruct {
+  /** Its name, for `LEASE_TABLE_NAME`. */
   readonly tableName: string;
+  /** Its ARN, in the Region of its stack. */
   readonly tableArn: string;
   /** Where there is a copy: a function in another Region finds no table of that name. */
   readonly regions: readonly string[];
@@ -42,6 +44,7 @@ export interface ILeaseTable extends IConstruct {
   metric(metricName: string, options?: MetricOptions): Metric;
 }
 
+/** Which leases may be held. */
 export interface HolderGrantOptions {
   /**
    * Names of leases, without the namespace. `*` stands for anything: `sync/*`. A lease with slots
@@ -61,6 +64,7 @@ export interface HolderGrantOptions {
   readonly kind?: LeaseKind;
 }
 
+/** What may be set for a table of leases. */
 export interface LeaseTableProps extends Replication {
   /**
    * A fixed name. A table that is kept after its stack is gone still owns that name.
@@ -96,6 +100,7 @@ export interface LeaseTableProps extends Replication {
   readonly encryptionKey?: IKey;
 }
 
+/** What has to be known of a table that exists. */
 export interface LeaseTableImport {
   /**
    * The customer's key that the table is encrypted with.
@@ -198,8 +203,11 @@ export class LeaseTable extends LeaseTableBase {
     return new ImportedLeaseTable(scope, id, tableName, options);
   }
 
+  /** The table itself. */
   readonly table: ITableV2;
+  /** Where there is a copy. */
   readonly regions: readonly string[];
+  /** The customer's key that it is encrypted with, if any. */
   readonly encryptionKey: IKey | undefined;
   protected readonly arns: string[];
 

@@ -15,6 +15,7 @@ import { bundledParts } from './function-parts.ts';
 import { isUnknown, secondsOf, secondsText } from './durations.ts';
 import { checkReach, type ILeaseTable } from './lease-table.ts';
 
+/** What is watched, how often, and with how much patience. */
 export interface LifecycleMonitorProps extends Pick<Delivery, 'deadLetterQueue'> {
   /** The table that is watched. */
   readonly table: ILeaseTable;
@@ -60,8 +61,11 @@ const EVENT_SOURCE = 'lambda-lease';
  * tells EventBridge. No lease depends on it.
  */
 export class LifecycleMonitor extends Construct implements IGrantable {
+  /** The function that makes the passes. */
   readonly function: LambdaFunction;
+  /** Where the events go. */
   readonly eventBus: IEventBus;
+  /** Minutes that could not be delivered. */
   readonly deadLetterQueue: IQueue;
   readonly grantPrincipal: IPrincipal;
   readonly #service: string;

@@ -25,6 +25,7 @@ import { checkLeaseName } from './lease-keys.ts';
 import { checkReach, LeaseTable, type ILeaseTable } from './lease-table.ts';
 import { DEFAULT_NAMESPACE, LONGEST_DURATION_SECONDS } from '../src/schema.ts';
 
+/** A job: its lease, its schedule, what becomes of failed runs. */
 export interface SingletonProps extends Delivery {
   /**
    * The lease's name, in `LEASE_NAME`. Two jobs with the same one exclude each other. Two that are
@@ -84,7 +85,9 @@ type Settled =
   | 'logRetentionRole'
   | 'logRetentionRetryOptions';
 
+/** A job and its function: code, runtime, time-out and what else a function takes. */
 export interface SingletonFunctionProps extends SingletonProps, Omit<FunctionOptions, Settled> {
+  /** The code, with a handler that is wrapped under `leaseName`. */
   readonly code: Code;
   /**
    * The handler in `code`.
@@ -115,13 +118,17 @@ const TOLERANCE_SECONDS = 5;
 
 /** A function that is a singleton, and what belongs to it. See `SingletonFunction`, `singleton`. */
 export class Singleton extends Construct {
+  /** The function of which one invocation works at a time. */
   readonly function: LambdaFunction;
+  /** Where its lease is kept. */
   readonly table: ILeaseTable;
   /** The key of its lease, `namespace/name`. */
   readonly lease: string;
+  /** When it runs, where it has a schedule. */
   readonly schedule: Schedule | undefined;
   /** Runs that have failed, and ticks that could not be delivered. */
   readonly deadLetterQueue: IQueue;
+  /** `Failing` and `Undelivered`. */
   readonly alarms: readonly Alarm[];
 
   /** `make` is given the construct itself, as the scope of a new function. */

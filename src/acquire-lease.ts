@@ -28,6 +28,7 @@ import {
   type CommonOptions,
 } from './setup.ts';
 
+/** Options of `acquireLease`. */
 export interface AcquireLeaseOptions extends CommonOptions, TimingOptions {
   /** The lease's name. There is no default. */
   readonly name: string;

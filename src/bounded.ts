@@ -1,7 +1,7 @@
 // A call that is over after a time, whether or not it settles. A store may never answer; what it
 // answers later is nobody's.
 
-import { sleep, type Clock } from './clock.ts';
+import type { Clock, Timer } from './clock.ts';
 import { describeError, isLeaseError, LeaseError } from './errors.ts';
 
 /**
@@ -15,24 +15,23 @@ export async function bounded<T>(
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const timeout = new AbortController();
-  const settled = new AbortController();
-  const late = new LeaseError(
-    'store-unavailable',
-    `${what} was not answered within ${Math.ceil(timeoutMs)} ms.`,
-  );
-  const expiry = sleep(clock, timeoutMs, settled.signal).then(() => {
-    if (!settled.signal.aborted) timeout.abort(late);
-    throw late;
+  let timer: Timer | undefined;
+  const expiry = new Promise<never>((_, reject) => {
+    timer = clock.setTimer(timeoutMs, () => {
+      const unanswered = `${what} was not answered within ${Math.ceil(timeoutMs)} ms.`;
+      const late = new LeaseError('store-unavailable', unanswered);
+      timeout.abort(late);
+      reject(late);
+    });
   });
-  expiry.catch(() => undefined);
   try {
     return await Promise.race([call(timeout.signal), expiry]);
   } catch (error) {
-    if (isLeaseError(error)) throw timeout.signal.aborted ? late : error;
+    if (isLeaseError(error)) throw timeout.signal.aborted ? timeout.signal.reason : error;
     throw new LeaseError('store-unavailable', `${what} failed (${describeError(error)}).`, {
       cause: error,
     });
   } finally {
-    settled.abort();
+    timer?.cancel();
   }
 }

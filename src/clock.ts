@@ -12,11 +12,15 @@ export interface Reading {
   readonly monotonicMs: number;
 }
 
+/** A timer that has been set. */
 export interface Timer {
+  /** Keeps it from firing. Does nothing when it has fired. */
   cancel(): void;
 }
 
+/** Both clocks of a machine, and its timers. */
 export interface Clock {
+  /** Reads both clocks at one moment. */
   read(): Reading;
   /**
    * Calls `run` once, after `delayMs`, or any time later: the process may have been frozen, or the

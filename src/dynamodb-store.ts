@@ -26,6 +26,7 @@ import type {
 } from './store.ts';
 import type { Write } from './writes.ts';
 
+/** Which table, and by which client. */
 export interface DynamoDBStoreOptions {
   /** Default, where a lease is asked for: `LEASE_TABLE_NAME`. */
   readonly tableName: string;
@@ -47,10 +48,12 @@ const CLIENT_DEFAULTS: DynamoDBClientConfig = {
   requestHandler: { connectionTimeout: 500, requestTimeout: 1_000, throwOnRequestTimeout: true },
 };
 
+/** The records in a DynamoDB table: the store that is used unless another one is given. */
 export class DynamoDBStore implements WatchableStore {
   readonly tableName: string;
   readonly #client: DynamoDBClient;
 
+  /** Sends nothing yet. */
   constructor(options: DynamoDBStoreOptions) {
     this.tableName = options.tableName;
     this.#client =

@@ -32,6 +32,7 @@ import {
 import { checkSlots, longestName, Slots, takenOf } from './slots.ts';
 import type { EndReason, Tenure } from './tenure.ts';
 
+/** Options of a `LeaderElector`. */
 export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
   /** The lease's name. There is no default: two jobs must never share one by accident. */
   readonly name: string;
@@ -40,10 +41,7 @@ export interface LeaderElectorOptions extends CommonOptions, TimingOptions {
    * should watch `lease.signal`. Not needed to observe only.
    */
   readonly onStartedLeading?: (lease: Lease) => Promise<unknown>;
-  /**
-   * Called once for each tenure, when its work has settled or the time to do so has passed; never
-   * without `onStartedLeading`.
-   */
+  /** Called once for each tenure that started: its work has settled, or its time for that is up. */
   readonly onStoppedLeading?: (reason: EndReason) => void;
   /** Called when another holder is seen than before, this one included. */
   readonly onNewLeader?: (holderIdentity: string) => void;
@@ -73,6 +71,7 @@ const OPTIONS = [
   'maxHoldSeconds',
 ] as const satisfies readonly (keyof LeaderElectorOptions)[];
 
+/** Options of `LeaderElector.run`. */
 export interface RunOptions {
   /** Stops: a leader drains and releases, a contender leaves. Then `run` resolves. */
   readonly signal?: AbortSignal;
@@ -84,6 +83,7 @@ const NO_ONE_LEADER = 'With slots there is no one leader: leave out onNewLeader 
 /** controller-runtime's default for a graceful shutdown. */
 const DEFAULT_DRAIN_SECONDS = 30;
 
+/** Leader election for a process that runs long; `run` does it, one tenure after the other. */
 export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly #timing: Timing;

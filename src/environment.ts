@@ -4,9 +4,13 @@ import { hostname } from 'node:os';
 
 /** A console, Powertools' Logger, pino: whatever has these. */
 export interface Logger {
+  /** What is of use only to whoever debugs a lease. */
   debug(message: string, details?: object): void;
+  /** What happens as it should: a lease acquired, given back, not free. */
   info(message: string, details?: object): void;
+  /** What went wrong and mends itself. */
   warn(message: string, details?: object): void;
+  /** What somebody should look at. */
   error(message: string, details?: object): void;
 }
 

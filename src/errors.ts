@@ -3,6 +3,7 @@
 
 import type { LeaseRecord } from './lease.ts';
 
+/** What happened. */
 export type LeaseErrorCode =
   /** An option or a lease name is wrong. Nothing was sent. */
   | 'invalid-configuration'
@@ -24,7 +25,9 @@ export type LeaseErrorCode =
   | 'lease-stopped'
   /** No answer of the store told what happened: time-out, reset, throttling, server error. */
   | 'store-unavailable'
+  /** The role lacks a permission on the table. The message names the action. */
   | 'access-denied'
+  /** There is no such table in this Region. */
   | 'table-not-found'
   /** The store refused the request itself: wrong key schema, wrong type of a value. */
   | 'request-refused'
@@ -32,11 +35,14 @@ export type LeaseErrorCode =
   | 'clock-wrong'
   /** The store answered too slowly to prove this machine's clock. Nothing is held. */
   | 'clock-unproven'
+  /** Another client wrote a version or a token that is no count into the record. */
   | 'corrupt-record'
   /** The record has another kind: a heartbeat and a leader cannot share one name. */
   | 'kind-mismatch';
 
+/** What an error may carry besides its code and its message. */
 export interface LeaseErrorDetails {
+  /** What was thrown below, as with any Error. */
   readonly cause?: unknown;
   /** The record that the store showed, where it did. */
   readonly record?: LeaseRecord;
@@ -44,12 +50,18 @@ export interface LeaseErrorDetails {
   readonly reason?: string;
 }
 
+/** The one class of error. Test its `code`, or use `isLeaseError`. */
 export class LeaseError extends Error {
+  /** Always `LeaseError`. */
   override readonly name = 'LeaseError';
+  /** What happened. */
   readonly code: LeaseErrorCode;
+  /** The record that the store showed, where it did. */
   readonly record: LeaseRecord | undefined;
+  /** Why a tenure ended, with `lease-lost` and `lease-stopped`. */
   readonly reason: string | undefined;
 
+  /** For stores of your own; the message is for people. */
   constructor(code: LeaseErrorCode, message: string, details: LeaseErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;

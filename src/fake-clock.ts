@@ -9,6 +9,7 @@ interface Pending {
   readonly run: () => void;
 }
 
+/** A clock for tests: it goes only when it is told to. */
 export class FakeClock implements Clock {
   #wallMs: number;
   #monotonicMs = 0;
@@ -21,10 +22,12 @@ export class FakeClock implements Clock {
     this.#wallMs = wallMs;
   }
 
+  /** Both clocks as they stand. */
   read(): Reading {
     return { wallMs: this.#wallMs, monotonicMs: this.#monotonicMs };
   }
 
+  /** Fires while `advance` passes its moment. */
   setTimer(delayMs: number, run: () => void): Timer {
     const pending = { dueMs: this.#timeMs + Math.max(0, delayMs), order: this.#order++, run };
     this.#pending.push(pending);

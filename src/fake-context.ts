@@ -3,6 +3,7 @@
 import { systemClock, type Clock } from './clock.ts';
 import { systemRandom } from './random.ts';
 
+/** Options of `fakeContext`. */
 export interface FakeContextOptions {
   /** The function's time-out: how much remains at first. Default 30 s. */
   readonly timeoutSeconds?: number;

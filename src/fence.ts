@@ -16,12 +16,15 @@ import {
 
 /** What a fence needs of a lease. */
 export interface FencingLease {
+  /** Its token: a whole number above 0. */
   readonly fencingToken: number;
   /** Which of several equal leases it is; absent when there is just one. */
   readonly slot?: number | undefined;
+  /** Who holds it; tells a lease that is only pretended (LEASE_DISABLED). */
   readonly holderIdentity?: string | undefined;
 }
 
+/** Options of `fenced`. */
 export interface FencedOptions {
   /**
    * The attribute of the item that holds the token, at the top level. Default `fencingToken`. An
@@ -31,6 +34,7 @@ export interface FencedOptions {
   readonly attribute?: string | undefined;
 }
 
+/** Options of `tombstone`. */
 export interface TombstoneOptions extends FencedOptions {
   /** The attribute that is set to true instead of deleting the item. Default `deleted`. */
   readonly mark?: string | undefined;

@@ -30,6 +30,7 @@ export interface TransactionClient {
   send(command: never, options?: { abortSignal?: AbortSignal }): Promise<unknown>;
 }
 
+/** Options of `sendGuarded`. */
 export interface GuardedOptions {
   /**
    * Completes the tick of a scheduled run as well: the effect and the completion commit together,

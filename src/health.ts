@@ -4,11 +4,15 @@ import type { ClockStatus } from './clock-check.ts';
 import { describeError } from './errors.ts';
 import type { Timing } from './options.ts';
 
+/** What `LeaderElector.health()` tells. */
 export interface Health {
+  /** True while there are no problems. */
   readonly healthy: boolean;
   /** One sentence each; empty when healthy. */
   readonly problems: readonly string[];
+  /** Whether it may act now. */
   readonly leading: boolean;
+  /** The holder that was last seen, if any. */
   readonly leader: string | undefined;
   /** Since the store last answered. */
   readonly sinceContactSeconds: number;

@@ -9,9 +9,13 @@ interface Request {
   readonly context: BeatContext;
 }
 
+/** What `heartbeat` returns: a middleware for middy 5, 6 and 7. */
 export interface HeartbeatMiddleware {
+  /** Starts a renewal if one is due, and does not wait for it. */
   before: (request: Request) => void;
+  /** Waits a little for the renewal: at most a second. */
   after: (request: Request) => Promise<void>;
+  /** As `after`. */
   onError: (request: Request) => Promise<void>;
 }
 

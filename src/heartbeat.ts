@@ -20,6 +20,7 @@ export interface HeartbeatPatience {
   readonly tolerationSeconds?: number;
 }
 
+/** Options of `withHeartbeat`, and of the middleware `heartbeat`. */
 export interface FunctionHeartbeatOptions extends PulseOptions, HeartbeatPatience {
   /** There is no default: two workers must never share a heartbeat by accident. */
   readonly name: string;
@@ -29,6 +30,7 @@ export interface FunctionHeartbeatOptions extends PulseOptions, HeartbeatPatienc
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Options of a `Heartbeat`. */
 export interface HeartbeatOptions extends FunctionHeartbeatOptions {
   /** Take over from another that is alive: it falls silent for good. Default: refuse to start. */
   readonly replace?: boolean;

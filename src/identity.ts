@@ -16,6 +16,7 @@ import { checkPulseOptions, Pulse, pulseTiming, type PulseOptions } from './puls
 import { Publisher } from './publisher.ts';
 import { BYTE_BUDGET, DEFAULT_NAMESPACE } from './schema.ts';
 
+/** Options of `withIdentity`. */
 export interface FunctionIdentityOptions extends PulseOptions {
   /**
    * The instance's name, the same at each start of it. Default: function and log stream on Lambda,
@@ -32,6 +33,7 @@ export interface FunctionIdentityOptions extends PulseOptions {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
+/** Options of an `Identity`. */
 export interface IdentityOptions extends FunctionIdentityOptions {
   /** The alias by which it is known. On Lambda the invoked ARN tells it. */
   readonly alias?: string;

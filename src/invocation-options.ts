@@ -23,10 +23,13 @@ import type { Timeline } from './timeline.ts';
 
 /** What is needed of Lambda's context. Structural, so that no version of its types is imposed. */
 export interface LambdaContext {
+  /** Written to the record, to find the invocation in its logs. */
   readonly awsRequestId?: string;
+  /** How long until Lambda ends the invocation, in ms. */
   getRemainingTimeInMillis(): number;
 }
 
+/** What to do when another holds the lease: see `WithLeaseOptions.whenHeld`. */
 export type WhenHeld = 'skip' | 'throw' | 'wait';
 
 export interface InvocationOptions<TEvent, TContext> extends CommonOptions, TimingOptions {

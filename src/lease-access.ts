@@ -39,6 +39,7 @@ export class LeaseAccess {
   readonly #options: LeaseAccessOptions;
   readonly #world: LockWorld;
   #lastAnswer: Moment | undefined;
+  #strained = false;
 
   constructor(options: LeaseAccessOptions, world: LockWorld) {
     this.#options = options;
@@ -48,6 +49,14 @@ export class LeaseAccess {
   /** When the store last told something, in the timeline's elapsed ms. */
   get lastAnswerAtMs(): number | undefined {
     return this.#lastAnswer?.elapsedMs;
+  }
+
+  /**
+   * Whether the last call got more than one answer: the store's client had to ask again, as it does
+   * when it is throttled. A store out of reach gives none.
+   */
+  get strained(): boolean {
+    return this.#strained;
   }
 
   /** Never rejects. A refusal that does not show the record costs a consistent read more. */
@@ -102,7 +111,19 @@ export class LeaseAccess {
     const { clock, store, clockCheck, timeline } = this.#world;
     const what = `Lease "${this.#options.lease}": the ${verb} in ${store.description}`;
     const { attempt, told } = clockCheck.call();
-    const answer = await bounded(clock, timeoutMs, what, (signal) => send({ signal, attempt }));
+    let answers = 0;
+    const counted = () => {
+      const answered = attempt();
+      return (date: string | undefined) => {
+        answers += 1;
+        this.#strained = answers > 1;
+        answered(date);
+      };
+    };
+    this.#strained = false;
+    const answer = await bounded(clock, timeoutMs, what, (signal) =>
+      send({ signal, attempt: counted }),
+    );
     told();
     this.#lastAnswer = timeline.look();
     return answer;

@@ -17,8 +17,11 @@ import { stillHeld } from './writes.ts';
 
 /** A lease that is held, as the work under it sees it. */
 export interface Lease extends AsyncDisposable {
+  /** Its name, without the namespace. Of a slot: with its number. */
   readonly name: string;
+  /** Its namespace. */
   readonly namespace: string;
+  /** Who holds it: this tenure, and no other. */
   readonly holderIdentity: string;
   /**
    * Higher than that of every earlier tenure of this lease. Pass it to whatever must refuse a
@@ -43,6 +46,7 @@ export interface Lease extends AsyncDisposable {
    * TransactWriteItemsCommand.
    */
   conditionCheck(format?: { readonly marshalled?: false }): NativeConditionCheckItem;
+  /** The same with marshalled values. */
   conditionCheck(format: { readonly marshalled: true }): ConditionCheckItem;
   /** Ends the tenure now, as if the work had returned: releases the lease, and waits for that. */
   release(): Promise<void>;

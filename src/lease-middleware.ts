@@ -70,8 +70,11 @@ export interface LeaseMiddleware<
   TKey extends string,
   TLease extends Lease,
 > {
+  /** Takes the lease, or ends the request with a `Skipped`. */
   before: (request: Request<TEvent, TContext & Readonly<Record<TKey, TLease>>>) => Promise<unknown>;
+  /** Gives the lease back. */
   after: (request: Request<TEvent, TContext & Readonly<Record<TKey, TLease>>>) => Promise<void>;
+  /** Gives the lease back, unless the handler may still be running. */
   onError: (request: Request<TEvent, TContext & Readonly<Record<TKey, TLease>>>) => Promise<void>;
 }
 

@@ -51,33 +51,49 @@ export interface LeaseRecord {
   readonly lease: string;
   /** True when there is no holderIdentity at all. An unreadable one is somebody, without a name. */
   readonly vacant: boolean;
+  /** `leader`, `heartbeat` or `identity`. */
   readonly kind: string | undefined;
+  /** Who holds it; undefined when vacant or unreadable. */
   readonly holderIdentity: string | undefined;
+  /** How long a renewal lasts, in ms. */
   readonly leaseDurationMs: number | undefined;
+  /** When the holder acquired it, ISO 8601. */
   readonly acquireTime: string | undefined;
+  /** When the holder last renewed it, ISO 8601. */
   readonly renewTime: string | undefined;
+  /** When it expires unless it is renewed, epoch ms. */
   readonly expireTimeMs: number | undefined;
   /** The fencing token; 0 when nobody has ever held the lease. */
   readonly leaseTransitions: number;
+  /** Raised by every write of a holder, a contender or an eviction. */
   readonly version: number | undefined;
+  /** Nobody may take it before, epoch ms. */
   readonly notBeforeMs: number | undefined;
   /** A scheduled job's: the last completed tick. */
   readonly lastTickMs: number | undefined;
+  /** An operator's stop: since, by, why. */
   readonly suspended: Intervention | undefined;
+  /** An operator's request to the holder to step down. */
   readonly stepDownRequested: Intervention | undefined;
   /** The verdict of the lifecycle monitor, as far as it concerns a holder. */
   readonly evicted: boolean;
+  /** Where to look: the holder's function, log stream, request id; and the user's own. */
   readonly annotations: Readonly<Record<string, string>>;
+  /** For selectors. */
   readonly labels: Readonly<Record<string, string>>;
   /** What makes the record unusable, as a sentence: a version or a token that is no count. */
   readonly corrupt: string | undefined;
+  /** The item as it is in the table. */
   readonly raw: Item;
 }
 
 /** What an operator did to a lease, as far as it says so. */
 export interface Intervention {
+  /** ISO 8601. */
   readonly since: string | undefined;
+  /** Who. */
   readonly by: string | undefined;
+  /** The reason that was given. */
   readonly why: string | undefined;
 }
 

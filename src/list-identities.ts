@@ -17,18 +17,25 @@ import { parseSelector } from './selector.ts';
 import { chooseStore } from './setup.ts';
 import type { WatchableStore } from './store.ts';
 
+/** Options of `listIdentities`. */
 export interface ListIdentitiesOptions extends Partial<DynamoDBStoreOptions> {
   /** Equality-based, as kubectl's: `function=api,version!=7,alias,!draining`. Default: all. */
   readonly selector?: string;
   /** Only of this namespace. Default: of all. */
   readonly namespace?: string;
+  /** Another store instead of a table, such as a MemoryStore in tests. */
   readonly store?: WatchableStore;
+  /** Another clock, for tests. Default: the system's. */
   readonly clock?: Clock;
 }
 
+/** One identity, as its record tells of it. */
 export interface ListedIdentity {
+  /** The instance's name. */
   readonly name: string;
+  /** Its namespace. */
   readonly namespace: string;
+  /** This start of it. */
   readonly holderIdentity: string | undefined;
   /** By expireTime and this machine's wall clock; undefined where the record has no expireTime. */
   readonly alive: boolean | undefined;
@@ -36,10 +43,13 @@ export interface ListedIdentity {
   readonly ready: boolean;
   /** `function`, `version`, `alias`, `region`, `initializationType` and its own. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Where to look: log stream, host and pid, and its own. */
   readonly annotations: Readonly<Record<string, string>>;
   /** When this start of it took the name, ISO 8601. */
   readonly acquireTime: string | undefined;
+  /** When it was last renewed, ISO 8601. */
   readonly renewTime: string | undefined;
+  /** When it expires unless it is renewed, epoch ms. */
   readonly expireTimeMs: number | undefined;
   /** How often the name has changed hands: starts, as a rule. */
   readonly leaseTransitions: number;

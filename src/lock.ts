@@ -66,6 +66,10 @@ export class Lock {
     return this.#world.clockCheck.status(this.#options.toleranceMs);
   }
 
+  get strained(): boolean {
+    return this.#access.strained;
+  }
+
   /** Reads cheaply, and says what may be done. What it shows may be the past. */
   async look(): Promise<LookAnswer> {
     try {

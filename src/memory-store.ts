@@ -16,6 +16,7 @@ import type {
 } from './store.ts';
 import type { Increment, Write } from './writes.ts';
 
+/** Options of a `MemoryStore`. */
 export interface MemoryStoreOptions {
   /** The server's clock, for the `Date` header that a real one sends. Default: none is sent. */
   readonly serverTimeMs?: () => number;
@@ -23,6 +24,7 @@ export interface MemoryStoreOptions {
   readonly pageSize?: number;
 }
 
+/** The records in memory: a table for tests, in one process. */
 export class MemoryStore implements WatchableStore {
   readonly description = 'a table in memory';
   /** No transaction of a real database finds it. */
@@ -31,6 +33,7 @@ export class MemoryStore implements WatchableStore {
   readonly #serverTimeMs: (() => number) | undefined;
   readonly #pageSize: number;
 
+  /** An empty table. */
   constructor(options: MemoryStoreOptions = {}) {
     this.#serverTimeMs = options.serverTimeMs;
     this.#pageSize = options.pageSize ?? 1_000;

@@ -17,9 +17,11 @@ import type { ScheduledJobOptions } from './scheduled-options.ts';
 export { heartbeat, type HeartbeatMiddleware } from './heartbeat-middleware.ts';
 export type { FullLambdaContext } from './lease-middleware.ts';
 
+/** The options of `withLease`, and those of a middleware. */
 export interface LeaderElectionOptions<TEvent, TContext, TKey extends string = 'lease'>
   extends InvocationOptions<TEvent, TContext>, MiddlewareOptions<TKey> {}
 
+/** What `leaderElection` returns: a middleware for middy 5, 6 and 7. */
 export type LeaderElectionMiddleware<
   TEvent,
   TContext extends LambdaContext,
@@ -46,6 +48,7 @@ export function leaderElection<
   return leaseMiddleware(options, (event, context) => leases.open(event, context));
 }
 
+/** The options of a scheduled job, and those of a middleware; there is no `catchUp`. */
 export interface ScheduledMiddlewareOptions<TEvent, TContext, TKey extends string = 'lease'>
   extends ScheduledJobOptions<TEvent, TContext>, MiddlewareOptions<TKey> {}
 

@@ -16,7 +16,10 @@ export interface TimingOptions {
    * may differ.
    */
   readonly renewDeadlineSeconds?: number;
-  /** Between two renewals of a holder, and between two looks of a contender. Default: 2/15. */
+  /**
+   * Between two renewals of a holder, and between two looks of a contender. Default: a fifth of
+   * the renew deadline.
+   */
   readonly retryPeriodSeconds?: number;
   /**
    * When a call of the store that has not been answered counts as "cannot tell". Default: 3, or

@@ -20,23 +20,32 @@ export interface PublisherOptions {
   readonly onReplaced?: ((holderIdentity: string | undefined) => void) | undefined;
 }
 
+/** What a heartbeat or an identity is doing. */
 export type PulseState =
+  /** Not started, or stopped. */
   | 'stopped'
+  /** `start` has not published it yet. */
   | 'starting'
+  /** Published, and renewed. */
   | 'beating'
   /** It could not renew in time, or the record is gone: it tries to come back. */
   | 'lost'
   /** Another incarnation took over. It stays silent until it is started again. */
   | 'replaced';
 
+/** What `health()` of a heartbeat or an identity tells. */
 export interface PulseHealth {
+  /** True while there are no problems. */
   readonly healthy: boolean;
   /** One sentence each; empty when healthy. */
   readonly problems: readonly string[];
+  /** What it is doing. */
   readonly state: PulseState;
   /** What it says of itself. */
   readonly ready: boolean;
+  /** Its identity while it is published. */
   readonly holderIdentity: string | undefined;
+  /** Its token while it is published. */
   readonly fencingToken: number | undefined;
   /** Since the last renewal that was confirmed; Infinity before the first. */
   readonly sinceRenewalSeconds: number;
@@ -104,6 +113,7 @@ export class Publisher implements AsyncDisposable {
     return (this.#stopped ??= this.#end());
   }
 
+  /** As `stop`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
@@ -131,6 +141,7 @@ export class Publisher implements AsyncDisposable {
     });
   }
 
+  /** Its identity while it is published. */
   get holderIdentity(): string | undefined {
     return this.#pulse.tenure?.holderIdentity;
   }

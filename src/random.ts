@@ -1,8 +1,10 @@
 // The door to chance.
 
+/** A source of chance. */
 export interface Random {
   /** At least 0 and below 1. */
   fraction(): number;
+  /** A UUID that nobody else has. */
   uuid(): string;
 }
 

@@ -7,20 +7,27 @@ import type { Waiting } from './answers.ts';
 
 /** What a handler returns that did not run. */
 export interface Skipped {
+  /** Always true. */
   readonly skipped: true;
+  /** Why it did not run. */
   readonly reason: 'held' | 'suspended' | 'not before' | 'tick done' | 'newer tick done';
+  /** The lease's namespace. */
   readonly namespace: string;
+  /** The lease's name. */
   readonly name: string;
   /** Who holds it, where somebody does and the record says who. */
   readonly holderIdentity?: string;
+  /** The token of who holds it, or held it last; 0 when nobody ever has. */
   readonly fencingToken: number;
   /** ISO 8601: the last completed tick, where one as late as this one is done. */
   readonly lastTick?: string;
   /** ISO 8601: when the lease expires unless it is renewed, or may be taken. */
   readonly until?: string;
+  /** The same in one sentence. */
   readonly message: string;
 }
 
+/** True for what a wrapped handler returned without having run. */
 export function isSkipped(result: unknown): result is Skipped {
   return (
     typeof result === 'object' &&

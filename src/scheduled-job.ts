@@ -26,6 +26,7 @@ import { completeTick } from './writes.ts';
 
 /** The lease of one run, for one tick. */
 export interface ScheduledLease extends Lease {
+  /** The tick that this run is for. */
   readonly tick: Tick;
   /**
    * As `conditionCheck`, and completes the tick: for the `TransactItems` of a transaction of your
@@ -33,6 +34,7 @@ export interface ScheduledLease extends Lease {
    * completion commit together, so that no other delivery of this tick can have them again.
    */
   completeTick(format?: { readonly marshalled?: false }): NativeUpdateItem;
+  /** The same with marshalled values, for TransactWriteItemsCommand. */
   completeTick(format: { readonly marshalled: true }): UpdateItem;
 }
 

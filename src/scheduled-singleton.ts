@@ -8,6 +8,7 @@ import { ScheduledJobs, type JobRun, type ScheduledLease } from './scheduled-job
 import type { ScheduledJobOptions } from './scheduled-options.ts';
 import { provide } from './with-lease.ts';
 
+/** Options of `scheduledSingleton`. */
 export interface ScheduledSingletonOptions<
   TEvent,
   TContext,
@@ -19,11 +20,13 @@ export interface ScheduledSingletonOptions<
    * What to do about ticks that were missed, where `periodSeconds` or `nextTick` tells which:
    * `none` (the default) runs for the present one only and shows the others in `lease.tick.missed`;
    * `once` runs for the newest of them first; `each` for every one of them first, oldest first,
-   * while the invocation has time for it.
+   * while the invocation has time for it. What there is no time for, this tick included, is left to
+   * the next invocation: the handler's answer is that of the last run, and a warning says so.
    */
   readonly catchUp?: 'none' | 'once' | 'each';
 }
 
+/** The context of the handler: the given one, with the lease in it. */
 export type ScheduledSingletonContext<TContext, TKey extends string = 'lease'> = TContext &
   Readonly<Record<TKey, ScheduledLease>>;
 

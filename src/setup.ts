@@ -36,7 +36,8 @@ export interface CommonOptions extends Partial<DynamoDBStoreOptions> {
   /**
    * False: leases are taken by observation only, whatever the clocks say, and nobody shall judge
    * ours by a clock. Then a crashed holder is replaced one duration after a contender first saw it.
-   * Default true: expiry is judged by clocks that have been checked.
+   * Who looks once and leaves cannot observe: a handler's killed run is freed by the lifecycle
+   * monitor only. Default true: expiry is judged by clocks that have been checked.
    */
   readonly trustClocks?: boolean;
   /** Written to the record beside what says where the holder's logs are. */
@@ -45,7 +46,9 @@ export interface CommonOptions extends Partial<DynamoDBStoreOptions> {
   readonly labels?: Readonly<Record<string, string>>;
   /** Default: one JSON line per entry on the console, from `LEASE_LOG_LEVEL` (WARN) upwards. */
   readonly logger?: Logger;
+  /** Another clock, such as a FakeClock in tests. Default: the system's. */
   readonly clock?: Clock;
+  /** Another source of chance, for tests. Default: the system's. */
   readonly random?: Random;
 }
 

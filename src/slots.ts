@@ -19,6 +19,8 @@ export interface Contender {
   readonly seen: LeaseRecord | undefined;
   readonly lastAnswerAtMs: number | undefined;
   readonly clockStatus: ClockStatus;
+  /** Whether the store had to be asked twice, for want of capacity, when it was asked last. */
+  readonly strained: boolean;
   look(): Promise<LookAnswer>;
   tryAcquire(termsAt: TermsAt): Promise<AcquireAnswer>;
   withdraw(): Promise<void>;
@@ -94,6 +96,10 @@ export class Slots implements Contender {
 
   get clockStatus(): ClockStatus {
     return this.#base.clockStatus;
+  }
+
+  get strained(): boolean {
+    return [this.#base, ...this.#locks].some(({ strained }) => strained);
   }
 
   /** The first slot that looks free; or of those that are not, the one that will be first. */

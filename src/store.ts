@@ -5,6 +5,7 @@ import type { Condition } from './condition.ts';
 import type { Item } from './lease.ts';
 import type { Write } from './writes.ts';
 
+/** What keeps the records: reads one, and writes one conditionally. */
 export interface LeaseStore {
   /** For messages: which table, where. */
   readonly description: string;
@@ -35,6 +36,7 @@ export interface WatchableStore extends RemovableStore {
  * may have happened, or may still happen (L7). Every other code means that it has not.
  */
 export interface StoreCall {
+  /** Gives the call up. It may have happened all the same. */
   readonly signal: AbortSignal;
   /**
    * Called before each attempt to send; what it returns is called with the answer's `Date` header
@@ -69,6 +71,7 @@ export interface ScanCall extends StoreCall {
   readonly after?: string | undefined;
 }
 
+/** One page of a scan. */
 export interface ScanAnswer {
   readonly items: readonly Item[];
   /** Undefined after the last page. */

@@ -119,6 +119,7 @@ export type EndReason =
   | 'taken over'
   /** Nothing confirmed it in time: the store was out of reach, or this process was frozen. */
   | 'expired'
+  /** Somebody deleted the record. */
   | 'record deleted'
   /** Vacated by the lifecycle monitor or an operator. */
   | 'evicted'
@@ -130,6 +131,7 @@ export type EndReason =
   | 'stopped'
   /** Asked to make room: `stepDown()`, or an operator's request in the record. */
   | 'stepped down'
+  /** An operator has suspended the lease. */
   | 'suspended'
   /** `maxHoldSeconds` has passed. */
   | 'hold limit'

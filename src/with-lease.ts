@@ -9,6 +9,7 @@ import { InvocationLeases } from './invocation.ts';
 import type { Skipped } from './refusal.ts';
 import { checkFilled, invalid } from './options.ts';
 
+/** Options of `withLease`. */
 export interface WithLeaseOptions<
   TEvent,
   TContext,
@@ -20,6 +21,7 @@ export interface WithLeaseOptions<
   readonly contextKey?: TKey;
 }
 
+/** The context of the handler: the given one, with the lease in it. */
 export type WithLeaseContext<TContext, TKey extends string = 'lease'> = TContext &
   Readonly<Record<TKey, Lease>>;
 

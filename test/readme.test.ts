@@ -1,13 +1,17 @@
-// The README's promises that a machine can check: its snippets compile, its commands exist.
+// What the README and the pages in docs promise that a machine can check: their snippets compile,
+// their commands exist, their tables are whole.
 
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { makeProgram } from '../src/cli.ts';
+import type { Host } from '../src/cli-process.ts';
+import { blocksOf, firstCellsOf, PAGES, root, sectionOf, textOf } from './docs/pages.ts';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const readme = readFileSync(`${root}README.md`, 'utf8');
-const snippets = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map((match) => match[1] ?? '');
+const pages = PAGES.map((path) => ({ path, text: textOf(path) }));
+const snippets = pages.flatMap(({ path, text }) =>
+  blocksOf(text, 'ts').map((snippet, index) => ({ path, index, snippet })),
+);
 
 /** What the snippets take from the reader's own program. */
 const READERS_OWN = `
@@ -22,11 +26,15 @@ declare global {
 export {};
 `;
 
-describe('the README', () => {
+describe('the documentation', () => {
   test('has snippets that compile, strictly', () => {
-    expect(snippets.length).toBeGreaterThanOrEqual(6);
+    expect(new Set(snippets.map(({ path }) => path)).size).toBeGreaterThanOrEqual(6);
+    expect(snippets.length).toBeGreaterThanOrEqual(18);
     const files = new Map(
-      snippets.map((text, index) => [`${root}test/readme-snippet-${index}.ts`, text]),
+      snippets.map(({ path, index, snippet }) => [
+        `${root}test/${path.replaceAll(/\W/g, '-')}-${index}.ts`,
+        snippet,
+      ]),
     );
     files.set(`${root}test/readme-readers-own.ts`, READERS_OWN);
     const options: ts.CompilerOptions = {
@@ -56,9 +64,10 @@ describe('the README', () => {
         : ts.createSourceFile(path, text, language);
     };
     const program = ts.createProgram([...files.keys()], options, host);
-    const problems = ts
-      .getPreEmitDiagnostics(program)
-      .map((problem) => ts.flattenDiagnosticMessageText(problem.messageText, '\n'));
+    const problems = ts.getPreEmitDiagnostics(program).map(({ file, messageText }) => {
+      const name = file?.fileName.replace(`${root}test/`, '') ?? '';
+      return `${name}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+    });
     expect(problems).toEqual([]);
     // Of the CDK's types there are more than a million lines.
   }, 240_000);
@@ -67,12 +76,35 @@ describe('the README', () => {
     const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
       scripts: Record<string, string>;
     };
-    const named = [...readme.matchAll(/(?:`|&& |^)npm (?:run )?([a-z:]+)/gm)].map(
-      (match) => match[1],
+    const named = pages.flatMap(({ text }) =>
+      [...text.matchAll(/(?:`|&& |^)npm (?:run )?([a-z:]+)/gm)].map((match) => match[1]),
     );
-    expect(named.length).toBeGreaterThan(3);
+    expect(named.length).toBeGreaterThan(10);
     const known = [...Object.keys(scripts), 'ci', 'install', 'pack'];
     expect(named.filter((name) => !known.includes(name ?? ''))).toEqual([]);
+  });
+
+  test('names only commands and options of the command line that exist', () => {
+    const program = makeProgram({} as Host, '0', () => undefined);
+    const used = pages.flatMap(({ text }) => [
+      ...blocksOf(text, 'sh')
+        .join('\n')
+        .matchAll(/\blambda-lease ([a-z-]+)([^\n#]*)/g),
+      ...text.matchAll(/`(?:npx )?lambda-lease ([a-z-]+)([^`\n]*)`/g),
+    ]);
+    expect(used.length).toBeGreaterThan(15);
+    const unknown = used.flatMap(([words, name = '', rest = '']) => {
+      const command = program.commands.find((each) => each.name() === name);
+      if (command === undefined) return name === 'help' ? [] : [words];
+      const [own = ''] = rest.split(' -- ');
+      const flags = [...own.matchAll(/(?<=\s)--?[a-zA-Z][\w-]*/g)].map(([flag]) => flag);
+      const known = [...program.options, ...command.options].flatMap(({ short, long }) => [
+        short,
+        long,
+      ]);
+      return flags.filter((flag) => !known.includes(flag)).map((flag) => `${words}: ${flag}`);
+    });
+    expect(unknown).toEqual([]);
   });
 
   test.each([
@@ -82,15 +114,19 @@ describe('the README', () => {
     const source = readFileSync(`${root}src/${file}.ts`, 'utf8');
     const own = [...source.matchAll(/^ {2}'(\w+)',$/gm)].map((match) => match[1] ?? '');
     expect(own.length).toBeGreaterThan(6);
-    for (const name of own) expect(readme, name).toContain(`\`${name}\``);
+    const handlers = textOf('docs/handlers.md');
+    for (const name of own) expect(handlers, name).toContain(`\`${name}\``);
   });
 
   test('says what to do about every code of an error', () => {
-    const section = readme.split('\n## ').find((text) => text.startsWith('Errors\n')) ?? '';
-    const rows = section.split('\n').flatMap((line) => /^\| ([^|]+) \|/.exec(line)?.[1] ?? []);
+    const rows = firstCellsOf(sectionOf(textOf('docs/operating.md'), '## Errors'));
     const source = readFileSync(`${root}src/errors.ts`, 'utf8');
     const codes = [...source.matchAll(/^ {2}\| '([a-z-]+)'/gm)].map((match) => match[1] ?? '');
     expect(codes.length).toBeGreaterThan(10);
     for (const code of codes) expect(rows.join(' '), code).toContain(`\`${code}\``);
+  });
+
+  test('has a front page that is read in ten minutes', () => {
+    expect(textOf('README.md').split(/\s+/).length).toBeLessThanOrEqual(2_600);
   });
 });

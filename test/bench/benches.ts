@@ -35,7 +35,7 @@ export interface Size {
 export const FULL: Size = {
   cycles: 200,
   refusals: 50,
-  contestSeconds: 16,
+  contestSeconds: 30,
   handOvers: 1_000,
   handOversOfPeers: 8,
   takeovers: 8,

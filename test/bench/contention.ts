@@ -11,7 +11,7 @@ const TIMING: Timing = { leaseMs: 1_000, renewMs: 250, pollMs: 50 };
 const OWN_TIMING: Timing = { leaseMs: 5_000, renewMs: 50, pollMs: 50 };
 const SECTION_MS = 20;
 const CONTENDERS = 10;
-const ROUNDS = 4;
+const ROUNDS = 2;
 
 export interface Contest {
   readonly name: Name;
@@ -75,18 +75,17 @@ function together(rounds: readonly Contest[]) {
   const sum = sections.reduce((a, b) => a + b, 0);
   const perSection = (of: (one: Contest) => number) =>
     rounds.reduce((total, one, at) => total + of(one) * sections[at]!, 0) / sum;
-  // The contenders of another round are other processes: they are compared by rank.
-  const sorted = rounds.map(({ each }) => each.toSorted((a, b) => a - b));
-  const each = Array.from({ length: CONTENDERS }, (_, rank) =>
-    sorted.reduce((total, one) => total + one[rank]!, 0),
+  // By place, not by rank: chance that favours one in a round favours another in the next.
+  const each = Array.from({ length: CONTENDERS }, (_, place) =>
+    rounds.reduce((total, one) => total + one.each[place]!, 0),
   );
   return {
     name: rounds[0]!.name,
     perSecond: sum / rounds.length,
     overlaps: rounds.reduce((total, one) => total + one.overlaps, 0),
     served: each.filter((count) => count > 0).length,
-    least: each[0]!,
-    most: each.at(-1)!,
+    least: Math.min(...each),
+    most: Math.max(...each),
     requests: perSection((one) => one.requests),
     reads: perSection((one) => one.reads),
     readUnits: perSection((one) => one.readUnits),
@@ -109,14 +108,17 @@ export async function contention(seconds: number, names = CONTENDING): Promise<M
   const serving = contests.filter(
     ({ name, served }) => name !== 'ours' && name !== 'floor' && served === CONTENDERS,
   );
-  const best = Math.max(0, ...serving.map(({ perSecond }) => perSecond));
+  const fastest = (of: typeof serving) => Math.max(0, ...of.map(({ perSecond }) => perSecond));
+  const best = fastest(serving);
+  const surviving = fastest(serving.filter(({ name }) => name !== 'lock-client-closed'));
   return {
     title: 'Ten contenders',
     how:
       `Ten processes on one lease, sections of ${SECTION_MS} ms, ${seconds} s in ${ROUNDS} rounds ` +
       `by turns; looking every ${TIMING.pollMs} ms where that can be set; leases of ` +
       `${TIMING.leaseMs} ms (ours ${OWN_TIMING.leaseMs} ms). FailClosed has no expiry: what a ` +
-      'crash leaves locked stays locked.',
+      'crash leaves locked stays locked. Where the lease is in other hands at every look, ours ' +
+      'writes without a look: then most of its requests are no reads.',
     rows: contests.map((one) => {
       const took = spread(one.acquireMs);
       return {
@@ -136,6 +138,12 @@ export async function contention(seconds: number, names = CONTENDING): Promise<M
       };
     }),
     goals: [
+      goal(
+        `at least as many sections per second as the best peer that survives a crash ` +
+          `(${surviving.toFixed(1)})`,
+        own.perSecond,
+        own.perSecond >= surviving,
+      ),
       goal(
         `at least as many sections per second as the best peer that serves all (${best.toFixed(1)})`,
         own.perSecond,

@@ -14,7 +14,7 @@ const HANDLERS = ['bare', 'requestsOnly', 'wrapped'] as const;
 const WARM_UP = 20;
 const LABELS = {
   bare: 'bare handler',
-  requestsOnly: 'bare handler with two UpdateItems',
+  requestsOnly: 'bare handler with two such UpdateItems',
   wrapped: 'wrapped in withLease',
 };
 

@@ -11,12 +11,18 @@ const PEERS = fileURLToPath(new URL('peers', import.meta.url));
 const JAVA = join(PEERS, 'java');
 const TARGET = join(JAVA, 'target');
 
+/** They would belong here. */
+export const UNMEASURED =
+  "ShedLock's DynamoDB provider (Java) and dynamolock (Go): no driver is written for them, since " +
+  'their packages were not to be had where these figures were taken';
+
 export function npmPeersInstalled(): boolean {
   // Written by npm when it has finished.
   return existsSync(join(PEERS, 'node_modules', '.package-lock.json'));
 }
 
 export function installPeers(): void {
+  say(`\n!!! SKIPPED: ${UNMEASURED}.\n`);
   if (!npmPeersInstalled()) {
     say('Installs the peers from npm, into test/bench/peers only.');
     run('npm', ['ci', '--ignore-scripts'], PEERS);

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { svgOf } from './chart.ts';
 import { LATENCY_MS } from './crew.ts';
 import { markdownTable, type Measured } from './figures.ts';
+import { UNMEASURED } from './peers.ts';
 
 export function print(measured: Measured): void {
   console.log(`\n${measured.title}\n${measured.how}`);
@@ -77,6 +78,7 @@ function head(): string {
       `- ${cpus().length} cores (${cpu?.model ?? 'unknown'}), ` +
         `${Math.round(totalmem() / 2 ** 30)} GB, Node ${process.versions.node}`,
       `- ${[...own, ...packages].join(', ')}; where it was measured, the Java client is 1.4.0`,
+      `- not measured: ${UNMEASURED}`,
     ].join('\n'),
   ].join('\n\n');
 }

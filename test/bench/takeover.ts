@@ -108,7 +108,9 @@ function shown(found: readonly Takeover[], trials: number): Measured {
       `${TIMING.leaseMs} ms, renewed every ${TIMING.renewMs} ms. Ours looks every ` +
       `${TIMING.pollMs} ms, peers that poll every ${POLLING.pollMs} ms. A newcomer has seen ` +
       'nothing before, and comes at a random moment up to 1.2 leases after the kill; where it ' +
-      'comes after the expiry, that is counted from when it came.',
+      'comes after the expiry, that is counted from when it came. Ours needs two requests for an ' +
+      'expired lease then: its clock has not been checked yet. The raw UpdateItem renews nothing: ' +
+      'its lease may run out before the kill.',
     rows,
     chart: {
       file: 'takeover.svg',

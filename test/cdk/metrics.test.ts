@@ -153,18 +153,18 @@ describe('metrics', () => {
   });
 });
 
-test('are as many as the README charges for', () => {
-  const readme = readFileSync(`${root}README.md`, 'utf8');
+test('are as many as the page about deploying charges for', () => {
+  const page = readFileSync(`${root}docs/deploy.md`, 'utf8');
   const alarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').length;
-  expect(readme).toContain(`CloudWatch: ${emitted.length} metrics | 3.90 |`);
+  expect(page).toContain(`CloudWatch: ${emitted.length} metrics | 3.90 |`);
   expect((emitted.length * 0.3).toFixed(2)).toBe('3.90');
-  expect(readme).toContain(`${alarms} alarms on ${inAlarms.length} metrics, 1 composite | 1.80 |`);
+  expect(page).toContain(`${alarms} alarms on ${inAlarms.length} metrics, 1 composite | 1.80 |`);
   expect((inAlarms.length * 0.1 + 0.5).toFixed(2)).toBe('1.80');
 });
 
 test('and its rows add up to what it says they cost together', () => {
-  const readme = readFileSync(`${root}README.md`, 'utf8');
-  const [, table = ''] = /\| resource \| \$ \| for \|\n\|[-|]+\n((?:\|.*\n)+)/.exec(readme) ?? [];
+  const page = readFileSync(`${root}docs/deploy.md`, 'utf8');
+  const [, table = ''] = /\| resource \| \$ \| for \|\n\|[-|]+\n((?:\|.*\n)+)/.exec(page) ?? [];
   const rows = table
     .trim()
     .split('\n')

@@ -362,11 +362,11 @@ describe('completion', () => {
   });
 
   test('is declared for the commands that there are', () => {
-    const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8');
     const script = completionScript('bash', [
       { name: 'get', description: '', options: ['-A'], subcommands: [], takesNames: true },
     ]);
     expect(script).toContain("get) words='-A'; names=1 ;;");
-    expect(readme).toContain('lambda-lease completion bash');
+    expect(page).toContain('lambda-lease completion bash');
   });
 });

@@ -2,10 +2,22 @@
 // stand by for one lease.
 
 import { describe, expect, test } from 'vitest';
+import { acquireLease } from '../../src/acquire-lease.ts';
+import { sleep } from '../../src/clock.ts';
 import { FakeClock } from '../../src/fake-clock.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
-import { BLACK_HOLE } from '../support/scripted-store.ts';
-import { Candidate, held, LEASE, recordIn, SECOND, usurp, vacant } from './harness.ts';
+import { BLACK_HOLE, ScriptedStore } from '../support/scripted-store.ts';
+import {
+  Candidate,
+  held,
+  LEASE,
+  recordIn,
+  SECOND,
+  SeededRandom,
+  silent,
+  usurp,
+  vacant,
+} from './harness.ts';
 
 function scene() {
   const clock = new FakeClock();
@@ -110,6 +122,38 @@ describe('a standby', () => {
     expect(standby.told('error')).toEqual([]);
   });
 
+  test('of a store that throttles it asks less and less; once it eases, as often as before', async () => {
+    const { clock, memory, join } = scene();
+    memory.poke(LEASE, held(clock, { durationSeconds: 36_000 }));
+    const { store } = join('b');
+    await clock.advance(10 * SECOND);
+    const asked = async (seconds: number) => {
+      const before = store.calls.length;
+      await clock.advance(seconds * SECOND);
+      return store.calls.length - before;
+    };
+    expect(await asked(160)).toBeGreaterThanOrEqual(66);
+    store.script = () => ({ throttled: 1 });
+    await asked(60);
+    expect(await asked(160)).toBeLessThanOrEqual(13);
+    store.script = () => undefined;
+    await asked(60);
+    expect(await asked(160)).toBeGreaterThanOrEqual(66);
+    expect(store.of('acquire')).toHaveLength(1);
+  });
+
+  test('of a store that throttles it still takes over at the expiry, by a look first', async () => {
+    const { clock, memory, join } = scene();
+    memory.poke(LEASE, held(clock));
+    const standby = join('b');
+    standby.store.script = () => ({ throttled: 1 });
+    await clock.advance(15 * SECOND);
+    expect(standby.isLeader).toBe(false);
+    await clock.advance(SECOND);
+    expect(standby.isLeader).toBe(true);
+    expect(standby.store.kinds().slice(0, -1).at(-1)).toBe('read');
+  });
+
   test('goes on through an outage, and takes the lease after it', async () => {
     const { clock, memory, join } = scene();
     memory.poke(LEASE, held(clock));
@@ -175,6 +219,52 @@ describe('two candidates that meet', () => {
         candidates.flatMap(({ log }) => log).filter((entry) => entry.startsWith('error')),
       ).toEqual([]);
     }
+  });
+});
+
+describe('many that want a lease all the time, each for less than a pause', () => {
+  const SECTION_MS = 20;
+  const RUN_MS = 60 * SECOND;
+
+  test.each([2, 3, 10])('%i of them: each gets its share, and few requests', async (size) => {
+    const clock = new FakeClock();
+    const memory = new MemoryStore({ serverTimeMs: () => clock.read().wallMs });
+    const stop = new AbortController();
+    const stores: ScriptedStore[] = [];
+    const sections = new Array<number>(size).fill(0);
+    let inside = 0;
+    let overlaps = 0;
+    const work = async (index: number): Promise<void> => {
+      const random = new SeededRandom(index, `c${index}`);
+      const requestMs = () => 5 + 2 * random.fraction();
+      const script = () => ({ requestMs: requestMs(), answerMs: requestMs() });
+      const store = new ScriptedStore({ clock, memory, script });
+      stores.push(store);
+      const options = { name: 'job', store, clock, random, logger: silent, signal: stop.signal };
+      const timing = { leaseDurationSeconds: 15, retryPeriodSeconds: 0.05, maxWaitSeconds: 600 };
+      while (!stop.signal.aborted) {
+        const lease = await acquireLease({ ...options, ...timing });
+        inside += 1;
+        if (inside > 1) overlaps += 1;
+        await sleep(clock, SECTION_MS);
+        inside -= 1;
+        sections[index] = (sections[index] ?? 0) + 1;
+        await lease.release();
+      }
+    };
+    const working = Array.from({ length: size }, (_, index) => work(index).catch(() => undefined));
+    await clock.advance(RUN_MS);
+    const requests = stores.reduce((sum, { calls }) => sum + calls.length, 0);
+    const total = sections.reduce((sum, each) => sum + each, 0);
+    stop.abort();
+    await clock.advance(10 * SECOND);
+    await Promise.all(working);
+
+    expect(overlaps).toBe(0);
+    expect(Math.max(...sections) / Math.min(...sections)).toBeLessThanOrEqual(2);
+    // A section and the two ways to and from the table take some 45 ms.
+    expect(total / (RUN_MS / SECOND)).toBeGreaterThan(15);
+    expect(requests / total).toBeLessThanOrEqual(1.2 * size + 1);
   });
 });
 

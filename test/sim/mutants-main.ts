@@ -44,6 +44,11 @@ function hunt(mutant: Mutant, folder: string): Promise<Result> {
 async function main(): Promise<number> {
   const wanted = process.argv[2] ?? '';
   const waiting = MUTANTS.filter(({ name }) => name.includes(wanted));
+  if (waiting.length === 0) {
+    console.error(`No mutant has "${wanted}" in its name. There are:`);
+    for (const { name } of MUTANTS) console.error(`- ${name}`);
+    return 2;
+  }
   const home = mkdtempSync(join(tmpdir(), 'lambda-lease-mutants-'));
   const results: Result[] = [];
   try {

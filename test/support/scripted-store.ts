@@ -35,6 +35,8 @@ export interface Fault {
   readonly after?: () => void;
   /** How long the answer is under way. */
   readonly answerMs?: number;
+  /** So often the server throttles it first, and the client asks again by itself. */
+  readonly throttled?: number;
   /** What never arrives. The caller is told `store-unavailable`, as after a reset. */
   readonly lose?: 'request' | 'answer';
   /** The server answers with this error, and carries nothing out. */
@@ -170,6 +172,7 @@ export class ScriptedStore implements RemovableStore {
     };
     this.calls.push(call);
     const fault = this.#faultFor(call);
+    for (let left = fault.throttled ?? 0; left > 0; left -= 1) attempt()(this.#date(fault));
     const answered = attempt();
     this.onEvent(call);
     const settled = (answer: 'given' | 'failed', date?: string) => {

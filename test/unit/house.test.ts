@@ -21,7 +21,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['health', 'departure', 'lifecycle-monitor', 'lease-handle', 'schedule', 'user-commands'],
   ['widget-params', 'operator-writes'],
   ['lock', 'fence', 'widget-page'],
-  ['slots', 'lease-widget'],
+  ['slots', 'lease-widget', 'pace'],
   ['refusal', 'holding', 'contention', 'setup', 'guarded'],
   ['invocation-options', 'acquire-lease', 'elector', 'pulse', 'selector'],
   ['invocation', 'publisher', 'invocation-pulse', 'scheduled-options'],
@@ -150,14 +150,17 @@ describe.each(constructs)('lib/%s.ts', (name) => {
   });
 });
 
-test.each(['functions', 'lib', 'src', 'test', 'README.md', 'package.json', 'cdk.json', '.ci/run'])(
+const PLACES = ['functions', 'lib', 'src', 'test', 'docs', '.config', '.github'];
+
+test.each([...PLACES, 'README.md', 'package.json', 'cdk.json', '.ci/run'])(
   '%s speaks of nothing outside the project',
   (path) => {
-    const listed = path.includes('.')
+    const listed = !PLACES.includes(path)
       ? [path]
       : readdirSync(`${root}${path}`, { recursive: true, encoding: 'utf8' })
           .filter(
-            (file) => /\.(?:ts|mts|mjs|json|sh)$/.test(file) && !file.includes('node_modules'),
+            (file) =>
+              /\.(?:ts|mts|mjs|json|sh|md|yml)$/.test(file) && !file.includes('node_modules'),
           )
           .map((file) => `${path}/${file}`);
     for (const file of listed) {

@@ -8,8 +8,8 @@ export const LEAK_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/bounded.ts',
-        search: '    settled.abort();',
-        replace: '    if (timeoutMs < 0) settled.abort();',
+        search: '    timer?.cancel();',
+        replace: '    if (timeoutMs < 0) timer?.cancel();',
       },
     ],
   },
@@ -38,8 +38,8 @@ export const LEAK_MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: 'src/bounded.ts',
-        search: 'if (!settled.signal.aborted) timeout.abort(late);',
-        replace: 'if (timeoutMs < 0) timeout.abort(late);',
+        search: '      timeout.abort(late);\n',
+        replace: '',
       },
     ],
   },
