@@ -110,15 +110,15 @@ export function drawFaults(dice: Dice, around: Surroundings): Omit<Fault, 'id'>[
 
 /**
  * Clocks that are set so far forward that what is held looks expired, and right again later. Of
- * functions, which ask the table nothing between two invocations: what was proved of such a clock
- * was proved before it was set, and the next request of its host may be the one that takes a lease.
+ * hosts that ask the table seldom, as functions between two invocations: what was proved of such a
+ * clock was proved before it was set, and the next request may be the one that takes a lease.
  */
 export function drawSettings(
   dice: Dice,
-  functions: readonly string[],
+  hosts: readonly string[],
   { leaseMs, untilMs }: Pick<Surroundings, 'leaseMs' | 'untilMs'>,
 ): Omit<Fault, 'id'>[] {
-  return functions.flatMap((who): Omit<Fault, 'id'>[] => {
+  return hosts.flatMap((who): Omit<Fault, 'id'>[] => {
     const atMs = Math.round(dice.between(0, untilMs * 0.8));
     const backAtMs = Math.round(Math.min(atMs + leaseMs * dice.between(1, 4), untilMs * 0.95));
     const byMs = Math.round(leaseMs * dice.between(1, 4));

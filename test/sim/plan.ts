@@ -154,13 +154,13 @@ export function planFor(seed: number): Plan {
     clockLimitMs,
     shortLeases: scale === 1,
   });
-  const functions = [
-    ...contenders.filter((it) => it.kind === 'handler').map(({ host }) => host),
+  const seldomAsking = [
+    ...contenders.filter((it) => it.kind !== 'elector').map(({ host }) => host),
     ...jobs.flatMap(({ hosts }) => hosts),
   ];
   const settings =
     kind === 'storm' && regime === 'checked'
-      ? drawSettings(new Dice(seed, 'settings'), functions, { leaseMs, untilMs: faultsMs })
+      ? drawSettings(new Dice(seed, 'settings'), seldomAsking, { leaseMs, untilMs: faultsMs })
       : [];
   return {
     seed,

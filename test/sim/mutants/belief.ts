@@ -242,6 +242,16 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'the clock is asked once for all attempts of an acquisition',
+    patches: [
+      {
+        file: 'src/lock.ts',
+        search: "      if (takeable === 'vacant or expired') takeable = this.#takeableBlind();\n",
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'renewTime follows the wall clock back',
     patches: [
       {
