@@ -56,7 +56,7 @@ export const everyTickDone: Oracle = {
     return jobs.flatMap((job): Found[] => {
       const { leaseName, periodMs, ticks, guarded } = job;
       const lease = `default/${leaseName}`;
-      if (monitors.length === 0 && (isStuck(history, lease) || isBusy(history, job))) return [];
+      if (isBusy(history, job) || (monitors.length === 0 && isStuck(history, lease))) return [];
       let completed = -Infinity;
       const had = new Set<number>();
       for (const it of history) {
