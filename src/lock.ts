@@ -114,7 +114,7 @@ export class Lock {
     let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
     for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
       const attempt = candidacy.next(termsAt);
-      // Asked after its stamp was read, for each attempt: the clock may have been set since the last.
+      // Asked for each, after its stamp was read: the clock may have been set since the last.
       if (takeable === 'vacant or expired') takeable = this.#takeableBlind();
       const answer = await this.#access.write(
         acquire(acquisitionOf(this.#options, candidacy, attempt, this.#knownTransitions), takeable),
