@@ -79,8 +79,9 @@ export const everyTickDone: Oracle = {
 };
 
 /**
- * Whether the record of a job is held to the end, by an expiry that no clock can judge or that never
- * comes: it is freed by being watched, which an invocation is too short for. The monitor does it.
+ * Whether the record of a job is held to the end, by an expiry that no clock can judge, or that
+ * never comes: it is freed by being watched, which an invocation is too short for. The monitor
+ * does it.
  */
 function isStuck(history: History, lease: string): boolean {
   const last = history.findLast((it) => it.kind === 'applied' && it.lease === lease);
