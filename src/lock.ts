@@ -114,6 +114,8 @@ export class Lock {
     let looksFree = this.#sighting !== undefined && this.#decide().kind === 'take';
     for (let round = 0; round < ACQUIRE_ROUNDS; round++) {
       const attempt = candidacy.next(termsAt);
+      // Asked for each, after its stamp was read: the clock may have been set since the last.
+      if (takeable === 'vacant or expired') takeable = this.#takeableBlind();
       const answer = await this.#access.write(
         acquire(acquisitionOf(this.#options, candidacy, attempt, this.#knownTransitions), takeable),
         Math.min(this.#options.requestTimeoutMs, attempt.renewDeadlineMs),
@@ -122,8 +124,6 @@ export class Lock {
       if (answer.kind === 'failed') {
         if (answer.error.code !== 'store-unavailable') return this.#explain(answer.error);
         unanswered += 1;
-        // The clock may have been set meanwhile: it is asked again.
-        if (takeable === 'vacant or expired') takeable = this.#takeableBlind();
         if (unanswered === 1) continue;
         return this.#recover(candidacy, answer.error, termsAt);
       }

@@ -1,10 +1,15 @@
 // A holder that dies, in whatever state: its lease is taken over in time, and never before.
 
 import { describe, expect, test } from 'vitest';
+import { holds } from '../../src/condition.ts';
 import { FakeClock } from '../../src/fake-clock.ts';
+import { sendGuarded } from '../../src/guarded.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
-import type { CallKind, Fault } from '../support/scripted-store.ts';
-import { Candidate, recordIn, SECOND, untilTold } from './harness.ts';
+import { stillHeld } from '../../src/writes.ts';
+import { ScriptedServer } from '../guarded/scripted-client.ts';
+import { adding, outcome } from '../guarded/stage.ts';
+import { BLACK_HOLE, type CallKind, type Fault } from '../support/scripted-store.ts';
+import { Candidate, LEASE, recordIn, SECOND, untilTold } from './harness.ts';
 import { Machine } from './machine.ts';
 
 const ROUND_TRIP = 200;
@@ -132,5 +137,64 @@ describe('a holder that stood still through its successor’s acquisition', () =
       'error: lease-stopped',
       'new leader b-1',
     ]);
+  });
+});
+
+describe('a holder whose renewals are held up beyond its deadline', () => {
+  const lateMs = 20 * SECOND;
+  const onTheWay: Fault = { requestMs: lateMs, ignoreSignal: true };
+  const onTheWayBack: Fault = { ...network, answerMs: lateMs, ignoreSignal: true };
+  // Sent at 8.3 s, applied, and answered at 11 s: that is less than the time-out of a call.
+  const untilJustAfter: Fault = { ...network, answerMs: 2_600 };
+  test.each<[string, Fault[], string]>([
+    ['on their way', [onTheWay, onTheWay, onTheWay], 'given'],
+    ['on their way back', [onTheWayBack, onTheWayBack, onTheWayBack], 'given'],
+    ['and the last is answered just after it', [BLACK_HOLE, BLACK_HOLE, untilJustAfter], 'failed'],
+  ])('%s, stops in time and stays stopped (L4, L7)', async (_, faults, inTheEnd) => {
+    const { world, memory, join } = scene();
+    const { candidate } = join('a');
+    await world.advance(SECOND);
+    // Nor does anything else get through to it: it does not contend with the other.
+    candidate.store.plan('renew', ...faults);
+    candidate.store.script = () => BLACK_HOLE;
+    const next = join('b').candidate;
+    const { lease } = candidate;
+    const abortedAt: number[] = [];
+    lease.signal.addEventListener('abort', () => abortedAt.push(world.read().monotonicMs));
+
+    await world.advance(9 * SECOND - 1);
+    expect([lease.isHeld(), abortedAt]).toEqual([true, []]);
+    await world.advance(1);
+    // By a timer, while its calls are still open: before anybody asks.
+    expect(abortedAt).toEqual([10 * SECOND]);
+    expect([lease.isHeld(), candidate.isLeader]).toEqual([false, false]);
+    expect(candidate.store.of('renew').map(({ answer }) => answer)).not.toContain('given');
+
+    const staysStopped = async (forMs: number) => {
+      for (let leftMs = forMs; leftMs > 0; leftMs -= 100) {
+        await world.advance(Math.min(leftMs, 100));
+        expect([lease.isHeld(), lease.remainingMs()]).toEqual([false, 0]);
+      }
+    };
+    await staysStopped(recordIn(memory).expireTimeMs! - world.read().wallMs);
+    expect(next.isLeader).toBe(false);
+    // It may be reading at this very moment: then it reads, writes, and is told.
+    await staysStopped(2 * ROUND_TRIP + 25);
+    expect([next.isLeader, next.lease.fencingToken]).toEqual([true, 2]);
+
+    // What its work still writes is refused: here where it is sent, and at the table.
+    const server = new ScriptedServer([]);
+    expect(await outcome(sendGuarded(server.client, adding(), lease))).toBe('lease-lost');
+    expect(server.sent).toEqual([]);
+    const guard = stillHeld(lease.holderIdentity, lease.fencingToken);
+    expect(holds(guard, memory.peek(LEASE)!)).toBe(false);
+
+    await staysStopped(2 * lateMs);
+    const answers = candidate.store.of('renew').map(({ answer }) => answer);
+    expect(answers).toEqual([inTheEnd, inTheEnd, inTheEnd]);
+    expect(candidate.told('st')).toEqual(['started a-1, token 1', 'stopped: expired']);
+    expect(abortedAt).toHaveLength(1);
+    expect(next.isLeader).toBe(true);
+    expect(recordIn(memory).holderIdentity).toBe(next.lease.holderIdentity);
   });
 });

@@ -151,29 +151,25 @@ inline forget(i, k) {
   c[i].m[k].now = 0; c[i].m[k].current = 0; c[i].m[k].live = 0; c[i].m[k].stepped = 0
 }
 
+inline lose(i, k) { tell("The network loses a message of %c\n", name i); forget(i, k) }
+
 inline forget_doomed() {
   for (x : 0 .. N - 1) {
-    for (y : 0 .. SLOTS - 1) {
-      when(doomed(x, y), forget(x, y))
-    }
-  }
-  x = 0; y = 0
+    for (y : 0 .. SLOTS - 1) { when(doomed(x, y), forget(x, y)) }
+  }; x = 0; y = 0
 }
 
 /* A claim carries a stamp: the larger of the wall clock and the line of the stamps before. */
 inline send(i, what, version) {
   x = (c[i].m[0].is == 0 -> 0 : SLOTS - 1);
   c[i].m[x].is = REQUEST; c[i].m[x].kind = what; c[i].m[x].current = version;
-  if
-  :: what == RELEASE
-  :: else ->
-     c[i].m[x].live = 1;
-     when(c[i].clock != BEHIND && c[i].line <= wall(i), c[i].line = wall(i) + 1);
-     c[i].m[x].left = (c[i].line == 0 -> 0 :
-       (D + c[i].line > FUTURE -> FUTURE : D + c[i].line - 1));
-     c[i].m[x].now = (what == CLOCK -> wall(i) : 0)
-  fi;
-  x = 0
+  when(what <= AS_READ, c[i].phase = TRY);
+  when(what != RELEASE,
+    c[i].m[x].live = 1;
+    when(c[i].clock != BEHIND && c[i].line <= wall(i), c[i].line = wall(i) + 1);
+    c[i].m[x].left = (c[i].line == 0 -> 0 :
+      (D + c[i].line > FUTURE -> FUTURE : D + c[i].line - 1));
+    c[i].m[x].now = (what == CLOCK -> wall(i) : 0)); x = 0
 }
 
 /* The identity is over. What was sent in its name may still land; nobody will count it. */
@@ -181,13 +177,9 @@ inline end(i) {
   c[i].phase = IDLE; c[i].age = 0; c[i].knows = 0; c[i].line = 0; c[i].ended = 0;
   when(holder == i + 1, live = 0; age = 0; stepped = 0);
   for (x : 0 .. SLOTS - 1) {
-    if
-    :: c[i].m[x].is == REQUEST -> c[i].m[x].live = 0; c[i].m[x].age = 0; c[i].m[x].stepped = 0
-    :: c[i].m[x].is > REQUEST -> forget(i, x)
-    :: else
-    fi
+    when(c[i].m[x].is == REQUEST, c[i].m[x].live = 0; c[i].m[x].age = 0; c[i].m[x].stepped = 0);
+    when(c[i].m[x].is > REQUEST, forget(i, x))
   }
-  x = 0;
   forget_doomed()
 }
 
@@ -198,7 +190,6 @@ inline written() {
     c[x].knows = 0;
     for (y : 0 .. SLOTS - 1) { c[x].m[y].current = 0 }
   }
-  x = 0; y = 0
 }
 
 /* An acquisition makes all tokens dead ones (L2), also its own contender's former one (L5). */
@@ -207,7 +198,6 @@ inline acquired(i) {
     c[x].token = c[x].token && broken(NO_NEW_TOKEN) && x == i && holder == i + 1;
     c[x].over = c[x].begun
   }
-  x = 0
 }
 
 /* A write reaches the store, which applies or refuses it, and answers. */
@@ -228,18 +218,16 @@ inline land(i, k) {
      holder = 0; live = 0; stepped = 0; age = 0; left = 0;
      written();
      for (x : 0 .. N - 1) { c[x].over = c[x].begun }
-     x = 0;
      c[i].m[k].is = OTHER
   :: applies(i, k) && c[i].m[k].kind != RELEASE ->
      if
      :: c[i].m[k].kind == RENEW -> tell("The store applies a renewal of %c\n", name i)
      :: c[i].m[k].kind != RENEW && holder == 0 ->
-        tell("The store gives the vacant lease to %c\n", name i);
-        acquired(i)
+        tell("The store gives the vacant lease to %c\n", name i)
      :: c[i].m[k].kind != RENEW && holder != 0 ->
-        tell("The store gives the lease of %c to %c\n", name holder - 1, name i);
-        acquired(i)
+        tell("The store gives the lease of %c to %c\n", name holder - 1, name i)
      fi;
+     when(c[i].m[k].kind != RENEW, acquired(i));
      holder = i + 1; live = c[i].m[k].live; stepped = c[i].m[k].stepped;
      age = c[i].m[k].age; left = c[i].m[k].left;
      written();
@@ -254,26 +242,21 @@ inline land(i, k) {
 /* An answer arrives. It is a sample of the clock, too, unless it was slow (`proves` is 0). */
 inline arrive(i, k, proves) {
   when(proves && good(i) && !c[i].m[k].stepped, c[i].checked = 1);
-#if BROKEN == BELIEF_FROM_ANSWER
-  c[i].m[k].age = 0;
-#elif BROKEN == LATE_SUCCESS_REVIVES
-  when(c[i].phase == HOLD && c[i].m[k].is == MINE, c[i].age = c[i].m[k].age);
-#endif
+  when(broken(BELIEF_FROM_ANSWER), c[i].m[k].age = 0);
+  when(broken(LATE_SUCCESS_REVIVES) && c[i].phase == HOLD && c[i].m[k].is == MINE,
+    c[i].age = c[i].m[k].age);
   if
   :: c[i].phase == HOLD && !believes(i) ->
-     tell("%c is answered too late, and has stopped\n", name i);
-     end(i)
+     tell("%c is answered too late, and has stopped\n", name i); end(i)
   :: believes(i) && c[i].m[k].is == MINE ->
      tell("%c is answered: it holds on\n", name i);
      c[i].knows = c[i].knows | c[i].m[k].current;
      when(c[i].m[k].age < c[i].age, c[i].age = c[i].m[k].age);
      forget(i, k)
   :: believes(i) && c[i].m[k].is == OTHER ->
-     tell("%c learns that it has lost the lease\n", name i);
-     end(i)
+     tell("%c learns that it has lost the lease\n", name i); end(i)
   :: c[i].phase == TRY && c[i].m[k].is == OTHER ->
-     tell("%c is refused\n", name i);
-     forget(i, k)
+     tell("%c is refused\n", name i); forget(i, k)
   :: c[i].phase == TRY && c[i].m[k].is == MINE && proves && proven(i, k) && c[i].m[k].age < R ->
      tell("%c is answered: it leads\n", name i);
      c[i].phase = HOLD; c[i].age = c[i].m[k].age; c[i].knows = c[i].m[k].current;
@@ -301,8 +284,7 @@ inline check() {
     assert(!(believes(x) && c[x].ended));
 #endif
     skip
-  }
-  x = 0; y = 0
+  }; x = 0; y = 0
 }
 
 /* One tick of i's elapsed. */
@@ -313,78 +295,64 @@ inline elapse(i) {
   for (y : 0 .. SLOTS - 1) {
     when(c[i].m[y].live && c[i].m[y].is != OTHER && c[i].m[y].age < R, c[i].m[y].age++)
   }
-  y = 0;
   when(holder == i + 1 && live && age < R, age++)
 }
 
 /* i's wall clock is set. Forward is elapsed; back is not; either way it is unchecked. */
 inline set_clock(i, to) {
-  if
-  :: to == BEHIND || c[i].clock == AHEAD || good(i) && to < c[i].clock
-  :: else ->
-     elapse(i);
-     when(c[i].line > 0 && c[i].line < FUTURE, c[i].line++);
-     if
-     :: good(i) && to <= SKEW
-     :: else -> for (x : 1 .. R) { elapse(i) }
-     fi
-  fi;
-  x = 0;
+  when(!(to == BEHIND || c[i].clock == AHEAD || good(i) && to < c[i].clock),
+    elapse(i);
+    when(c[i].line > 0 && c[i].line < FUTURE, c[i].line++);
+    when(!(good(i) && to <= SKEW), for (x : 1 .. R) { elapse(i) }));
   c[i].clock = to; c[i].checked = 0;
   for (y : 0 .. SLOTS - 1) { c[i].m[y].stepped = c[i].m[y].live }
-  y = 0;
-  when(holder == i + 1 && live, stepped = 1)
+  when(holder == i + 1 && live, stepped = 1); x = 0; y = 0
 }
+
+#define contends(i) (c[i].phase != HOLD && !c[i].knows && !full(i))
+#define may_set(i, to) (i == 0 && c[i].clock != to)
 
 proctype Contend(byte i) {
   do
-  :: d_step { c[i].phase != HOLD && !c[i].knows && !full(i) && judges(i) ->
-       tell("%c sends: acquire if vacant or expired\n", name i);
-       c[i].phase = TRY; send(i, CLOCK, 0) }
-  :: d_step { c[i].phase != HOLD && !c[i].knows && !full(i) && !judges(i) ->
-       tell("%c sends, its clock unchecked: acquire if vacant\n", name i);
-       c[i].phase = TRY; send(i, VACANT, 0) }
-  :: d_step { c[i].phase != HOLD && !c[i].knows && !full(i) && unchanged == D ->
+  :: d_step { contends(i) && judges(i) ->
+       tell("%c sends: acquire if vacant or expired\n", name i); send(i, CLOCK, 0) }
+  :: d_step { contends(i) && !judges(i) ->
+       tell("%c sends, its clock unchecked: acquire if vacant\n", name i); send(i, VACANT, 0) }
+  :: d_step { contends(i) && unchanged == D ->
        tell("%c has watched long enough, and sends: acquire as read\n", name i);
-       c[i].phase = TRY; send(i, AS_READ, 1) }
+       send(i, AS_READ, 1) }
   :: d_step { (c[i].phase == TRY && c[i].knows || believes(i)) && !full(i) ->
-       tell("%c sends: renew\n", name i);
-       send(i, RENEW, c[i].knows) }
+       tell("%c sends: renew\n", name i); send(i, RENEW, c[i].knows) }
   :: d_step { c[i].knows && !full(i) ->
-       tell("%c stops, and sends: release\n", name i);
-       end(i); send(i, RELEASE, 1) }
+       tell("%c stops, and sends: release\n", name i); end(i); send(i, RELEASE, 1) }
   :: d_step { c[i].phase == IDLE && holder == i + 1 && !full(i) ->
        tell("%c reads that a late write of its own was applied, and sends: release\n", name i);
        send(i, RELEASE, 1) }
   :: d_step { believes(i) || c[i].phase == TRY ->
-       tell("%c crashes, or gives up\n", name i);
-       end(i) }
+       tell("%c crashes, or gives up\n", name i); end(i) }
   :: d_step { c[i].phase == HOLD && !believes(i) ->
-       tell("%c thaws, or just looks: its belief is over\n", name i);
-       end(i) }
+       tell("%c thaws, or just looks: its belief is over\n", name i); end(i) }
 #ifdef FENCE
   :: d_step { guarded(i) ->
-       tell("The store commits a guarded write of %c\n", name i);
-       assert(!c[i].over) }
+       tell("The store commits a guarded write of %c\n", name i); assert(!c[i].over) }
 #endif
 #ifdef STEPS
-  :: d_step { i == 0 && c[i].clock != 0 -> tell("%c's clock is set right\n", name i);
-       set_clock(i, 0) }
-  :: d_step { i == 0 && c[i].clock != SKEW -> tell("%c's clock is set to +%d\n", name i, SKEW);
-       set_clock(i, SKEW) }
-  :: d_step { i == 0 && c[i].clock != AHEAD -> tell("%c's clock is set far ahead\n", name i);
-       set_clock(i, AHEAD) }
-  :: d_step { i == 0 && c[i].clock != BEHIND -> tell("%c's clock is set far back\n", name i);
-       set_clock(i, BEHIND) }
+  :: d_step { may_set(i, 0) -> tell("%c's clock is set right\n", name i); set_clock(i, 0) }
+  :: d_step { may_set(i, SKEW) ->
+       tell("%c's clock is set to +%d\n", name i, SKEW); set_clock(i, SKEW) }
+  :: d_step { may_set(i, AHEAD) ->
+       tell("%c's clock is set far ahead\n", name i); set_clock(i, AHEAD) }
+  :: d_step { may_set(i, BEHIND) ->
+       tell("%c's clock is set far back\n", name i); set_clock(i, BEHIND) }
   :: d_step { i == 0 && c[i].m[0].is > REQUEST -> arrive(i, 0, 0) }
 #endif
   :: d_step { c[i].m[0].is > REQUEST -> arrive(i, 0, 1) }
   :: d_step { c[i].m[0].is == REQUEST -> land(i, 0) }
-  :: d_step { c[i].m[0].is != 0 -> tell("The network loses a message of %c\n", name i); forget(i, 0) }
+  :: d_step { c[i].m[0].is != 0 -> lose(i, 0) }
 #if SLOTS == 2
   :: d_step { c[i].m[1].is > REQUEST -> arrive(i, 1, 1) }
   :: d_step { c[i].m[1].is == REQUEST -> land(i, 1) }
-  :: d_step { c[i].m[1].is != 0 -> tell("The network loses a message of %c\n", name i); forget(i, 1) }
+  :: d_step { c[i].m[1].is != 0 -> lose(i, 1) }
 #endif
   od
 }
@@ -396,12 +364,10 @@ proctype Time() {
        for (x : 0 .. N - 1) {
          elapse(x);
          for (y : 0 .. SLOTS - 1) {
-           c[x].m[y].left = (c[x].m[y].left > 0 -> c[x].m[y].left - 1 : 0);
-           c[x].m[y].now = (c[x].m[y].now > 0 -> c[x].m[y].now - 1 : 0)
+           when(c[x].m[y].left > 0, c[x].m[y].left--); when(c[x].m[y].now > 0, c[x].m[y].now--)
          }
        }
-       x = 0; y = 0;
-       left = (left > 0 -> left - 1 : 0);
+       x = 0; y = 0; left = (left > 0 -> left - 1 : 0);
        unchanged = (holder != 0 && unchanged < D -> unchanged + 1 : unchanged)
      }
   od
@@ -411,11 +377,7 @@ init {
   byte i;
   atomic {
     for (i : 0 .. N - 1) {
-#ifdef STEPS
-      c[i].checked = (i != 0);
-#else
       c[i].checked = 1;
-#endif
       if
       :: c[i].clock = 0
       :: N == 2 || i == 0 || c[i - 1].clock == SKEW -> /* three are alike: sorted */
@@ -429,6 +391,9 @@ init {
       run Contend(i)
     }
     i = 0;
+#ifdef STEPS
+    c[0].checked = 0;
+#endif
     run Time()
   }
 }

@@ -99,10 +99,35 @@ export interface Surroundings {
   readonly shortLeases: boolean;
 }
 
-export function drawFaults(dice: Dice, around: Surroundings): Fault[] {
-  return Array.from({ length: around.count }, () => drawFault(dice, around))
-    .sort((a, b) => a.atMs - b.atMs)
-    .map((fault, id) => ({ ...fault, id }));
+/** What goes wrong, in the order of time. */
+export function numbered(faults: readonly Omit<Fault, 'id'>[]): Fault[] {
+  return faults.toSorted((a, b) => a.atMs - b.atMs).map((fault, id) => ({ ...fault, id }));
+}
+
+export function drawFaults(dice: Dice, around: Surroundings): Omit<Fault, 'id'>[] {
+  return Array.from({ length: around.count }, () => drawFault(dice, around));
+}
+
+/**
+ * Clocks that are set so far forward that what is held looks expired, and right again later. Of
+ * hosts that ask the table seldom, as functions between two invocations: what was proved of such a
+ * clock was proved before it was set, and the next request may be the one that takes a lease.
+ */
+export function drawSettings(
+  dice: Dice,
+  hosts: readonly string[],
+  { leaseMs, untilMs }: Pick<Surroundings, 'leaseMs' | 'untilMs'>,
+): Omit<Fault, 'id'>[] {
+  return hosts.flatMap((who): Omit<Fault, 'id'>[] => {
+    const atMs = Math.round(dice.between(0, untilMs * 0.8));
+    const backAtMs = Math.round(Math.min(atMs + leaseMs * dice.between(1, 4), untilMs * 0.95));
+    const byMs = Math.round(leaseMs * dice.between(1, 4));
+    const set = { forMs: 0, who, chance: 1 };
+    return [
+      { ...set, atMs, what: { kind: 'step', byMs } },
+      { ...set, atMs: backAtMs, what: { kind: 'step', byMs: -byMs } },
+    ];
+  });
 }
 
 function drawFault(dice: Dice, around: Surroundings): Omit<Fault, 'id'> {

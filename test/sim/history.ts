@@ -24,8 +24,8 @@ export interface Side {
   readonly version: number;
   readonly renewTime: string | undefined;
   readonly durationMs: number;
-  /** Whether its expiry can be judged by a clock. */
-  readonly judgeable: boolean;
+  /** By which its expiry can be judged, in epoch ms; undefined where no clock can. */
+  readonly expireTimeMs: number | undefined;
   readonly kind: string | undefined;
   readonly status: string | undefined;
   /** The id of the event that is recorded in it and not cleared yet. */
@@ -162,6 +162,13 @@ export type Happening =
       /** What its process still has open: all 0 when it left nothing behind. */
       readonly timers: number;
       readonly calls: number;
+      readonly listeners: number;
+    }
+  /** An elector's run, with what still listens to the signal that it was given. */
+  | {
+      readonly kind: 'run over';
+      readonly atMs: number;
+      readonly by: string;
       readonly listeners: number;
     }
   | { readonly kind: 'over'; readonly atMs: number; readonly unfinished: readonly string[] }

@@ -6,7 +6,7 @@
 // faults, as dense by the calls that are sent, with long quiet stretches between.
 
 import { Dice } from './dice.ts';
-import { drawFaults, type Fault, type Regime } from './faults.ts';
+import { drawFaults, drawSettings, numbered, type Fault, type Regime } from './faults.ts';
 
 export interface Timing {
   readonly leaseDurationSeconds: number;
@@ -139,6 +139,29 @@ export function planFor(seed: number): Plan {
     drawJob(dice, place, scale, faultsMs, watched),
   );
   const longestDelayMs = dice.pick([500, 5_000, 1.5 * leaseMs, 4 * leaseMs]);
+  const faults = drawFaults(dice, {
+    hosts: [
+      ...[...contenders, ...workers, ...monitors].map(({ host }) => host),
+      ...jobs.flatMap(({ hosts }) => hosts),
+    ],
+    leaders: [...new Set([...contenders, ...jobs].map(({ leaseName }) => `default/${leaseName}`))],
+    leases: [...contenders, ...workers, ...jobs].map(({ leaseName }) => `default/${leaseName}`),
+    regime,
+    leaseMs,
+    untilMs: faultsMs,
+    count: kind === 'storm' ? dice.whole(0, 60) : dice.whole(30, 150),
+    longestDelayMs,
+    clockLimitMs,
+    shortLeases: scale === 1,
+  });
+  const seldomAsking = [
+    ...contenders.filter((it) => it.kind !== 'elector').map(({ host }) => host),
+    ...jobs.flatMap(({ hosts }) => hosts),
+  ];
+  const settings =
+    kind === 'storm' && regime === 'checked'
+      ? drawSettings(new Dice(seed, 'settings'), seldomAsking, { leaseMs, untilMs: faultsMs })
+      : [];
   return {
     seed,
     kind,
@@ -147,23 +170,7 @@ export function planFor(seed: number): Plan {
     workers,
     monitors,
     jobs,
-    faults: drawFaults(dice, {
-      hosts: [
-        ...[...contenders, ...workers, ...monitors].map(({ host }) => host),
-        ...jobs.flatMap(({ hosts }) => hosts),
-      ],
-      leaders: [
-        ...new Set([...contenders, ...jobs].map(({ leaseName }) => `default/${leaseName}`)),
-      ],
-      leases: [...contenders, ...workers, ...jobs].map(({ leaseName }) => `default/${leaseName}`),
-      regime,
-      leaseMs,
-      untilMs: faultsMs,
-      count: kind === 'storm' ? dice.whole(0, 60) : dice.whole(30, 150),
-      longestDelayMs,
-      clockLimitMs,
-      shortLeases: scale === 1,
-    }),
+    faults: numbered([...faults, ...settings]),
     faultsMs,
     longestDelayMs,
     longestLeaseMs: 1_000 * Math.max(...durations),

@@ -3,7 +3,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { patched } from './breed.ts';
-import { fingerprint, type Happening } from './history.ts';
+import { fingerprint, type Happening, type History } from './history.ts';
+import { EPOCH_MS } from './machine.ts';
 import { MUTANTS } from './mutants/index.ts';
 import { ORACLES } from './oracles/index.ts';
 import { planFor, type Plan } from './plan.ts';
@@ -100,5 +101,43 @@ describe('an oracle for jobs on a schedule', () => {
   test('tells of a tick that took effect twice', () => {
     const found = ORACLES['once per tick'].check([at(1, 'a', 60), at(2, 'b', 60)], plan);
     expect(found.map(({ atMs }) => atMs)).toEqual([2]);
+  });
+
+  describe('whose last tick nobody has run', () => {
+    const record = { holder: undefined, token: 1, version: 1, durationMs: 1_000 };
+    const sides = { before: { ...record }, after: { ...record } };
+    const world = (monitors: number, after: object): readonly [History, Plan] => [
+      [
+        at(1, 'a', EPOCH_MS + 60),
+        {
+          ...{ kind: 'applied', lease: 'default/job', operation: 'complete', by: 'a', atMs: 1 },
+          ...{ before: sides.before, after: { ...sides.after, lastTick: EPOCH_MS + 60, ...after } },
+        } as Happening,
+        { kind: 'machine', atMs: 100_000, by: 'a', what: 'is told to stop' },
+        { kind: 'over', atMs: 200_000, unfinished: [] },
+      ],
+      {
+        monitors: Array.from({ length: monitors }, () => ({})),
+        jobs: [
+          {
+            ...{ leaseName: 'job', periodMs: 60, ticks: 2, guarded: true },
+            timing: { leaseDurationSeconds: 1 },
+          },
+        ],
+      } as unknown as Plan,
+    ];
+    const held = (expireTimeMs?: number) => ({ holder: 'a', expireTimeMs });
+
+    test.each<[string, number, object, number]>([
+      ['is told, with a monitor', 1, {}, 1],
+      ['is told, without one', 0, {}, 1],
+      ['is told where its lease has expired', 0, held(EPOCH_MS + 2_000), 1],
+      ['is excused where no clock can tell when its lease expires', 0, held(), 0],
+      ['is excused where that is never', 0, held(EPOCH_MS + 1e12), 0],
+      ['is told all the same where a monitor would have freed that', 1, held(), 1],
+    ])('%s', (_, monitors, after, violations) => {
+      const found = ORACLES['every tick done'].check(...world(monitors, after));
+      expect(found).toHaveLength(violations);
+    });
   });
 });

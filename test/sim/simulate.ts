@@ -184,8 +184,9 @@ class World {
   #step(host: Host | undefined, byMs: number): void {
     if (host === undefined || host.down) return;
     const { machine } = host;
-    if (machine.frozen && this.#plan.regime !== 'wild') return;
-    machine.stepWall(this.#free ? byMs : byMs - machine.offsetMs);
+    const forwardMs = this.#free ? byMs : byMs - machine.offsetMs;
+    if (machine.frozen && forwardMs < 0 && this.#plan.regime !== 'wild') return;
+    machine.stepWall(forwardMs);
   }
 
   #mend(lease: string): void {

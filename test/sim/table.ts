@@ -172,14 +172,14 @@ export function operationOf({ set, remove }: Write): Operation {
 function sideOf(lease: string, item: Item | undefined): Side {
   const record = readLease(lease, item ?? {});
   const verdict = item?.['condition'] === undefined ? undefined : readVerdict(record);
-  const { holderIdentity, expireTimeMs } = record;
+  const { holderIdentity } = record;
   return {
     holder: holderIdentity === undefined ? undefined : shortName(holderIdentity),
     token: record.leaseTransitions,
     version: record.version ?? asNumber(item?.['version']) ?? 0,
     renewTime: record.renewTime,
     durationMs: record.leaseDurationMs ?? UNREADABLE_DURATION_MS,
-    judgeable: expireTimeMs !== undefined,
+    expireTimeMs: record.expireTimeMs,
     kind: record.kind,
     status: verdict?.status,
     event: verdict?.event && eventId(lease, verdict.count, verdict.event),

@@ -71,8 +71,7 @@ export class Watch {
     });
     this.#look(watched, 'start');
     lease.signal.addEventListener('abort', () => {
-      const lost = isLeaseError(lease.signal.reason, 'lease-lost');
-      const drainMs = lost ? held.lossDrainMs : held.drainMs;
+      const drainMs = boundOf(held);
       const boundMs = drainMs + slackMs(drainMs) + 2;
       const lookAtBound = () => {
         if (held.hasSettled?.() === false) this.#look(watched, 'its bound');
@@ -147,6 +146,14 @@ export class Watch {
     const others = (this.#watched.get(watched.key) ?? []).filter((other) => other !== watched);
     this.#watched.set(watched.key, others);
   }
+}
+
+/** How long work may still take, now that its signal has aborted. */
+function boundOf({ lease, drainMs, lossDrainMs }: Held): number {
+  const reason: unknown = lease.signal.reason;
+  if (isLeaseError(reason, 'lease-lost')) return lossDrainMs;
+  // Given back by the work itself, it is held until the renewal that is under way is answered.
+  return isLeaseError(reason) && reason.reason === 'completed' ? Infinity : drainMs;
 }
 
 /** A machine's clocks run 50 parts in a million slow at most, and are read in whole ms. */

@@ -1,5 +1,6 @@
 // A process that runs for leader, is stopped and started again, and steps down now and then.
 
+import { getEventListeners } from 'node:events';
 import { LeaderElector } from '../../../src/elector.ts';
 import { isLeaseError } from '../../../src/errors.ts';
 import { sleep } from '../../../src/clock.ts';
@@ -72,6 +73,8 @@ export function electorMain({ leaseName, timing, trustClocks }: ContenderPlan): 
       }
       early?.cancel();
       stopping.removeEventListener('abort', forward);
+      const listeners = getEventListeners(stop.signal, 'abort').length;
+      record({ kind: 'run over', atMs: network.time.nowMs, by: name, listeners });
       elector.health();
       await sleep(machine, dice.mostlyLittle(2_000) + 1, stopping);
     }

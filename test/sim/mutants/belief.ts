@@ -181,7 +181,7 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a wrong clock is corrected, not refused',
+    name: 'a wrong clock counts as checked',
     patches: [
       {
         file: 'src/clock-check.ts',
@@ -196,12 +196,58 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a clock is corrected by each sample, not checked',
+    patches: [
+      {
+        file: 'src/timeline.ts',
+        search: '  #driftMs = 0;',
+        replace: '  #driftMs = 0;\n  correctionMs = 0;',
+      },
+      {
+        file: 'src/timeline.ts',
+        search: '      ...now,',
+        replace: '      ...now,\n      wallMs: now.wallMs + this.correctionMs,',
+      },
+      {
+        file: 'src/clock-check.ts',
+        search: '      if (lowerMs > upperMs) return;',
+        replace: `      if (lowerMs > upperMs) return;
+      this.#timeline.correctionMs += (lowerMs + upperMs) / 2;`,
+      },
+      {
+        file: 'src/clock-check.ts',
+        search: "    const status = this.status(toleranceMs);\n    if (status.kind !== 'checked')",
+        replace: '    const status = this.status(toleranceMs);\n    if (toleranceMs > 0)',
+      },
+      {
+        file: 'src/clock-check.ts',
+        search: "    if (valid && judge(sample, limitMs) === 'wrong') {",
+        replace: "    if (valid && judge(sample, limitMs) === 'wrong' && toleranceMs < 0) {",
+      },
+      {
+        file: 'src/clock-check.ts',
+        search: "    return { kind: valid ? 'checked' : 'unchecked' };",
+        replace: "    return { kind: this.#sawDate ? 'checked' : 'unchecked' };",
+      },
+    ],
+  },
+  {
     name: 'a clock that was set since its check still counts as checked',
     patches: [
       {
         file: 'src/clock-check.ts',
         search: '    return this.#timeline.look().driftMs - since.driftMs > limitMs / 8;',
         replace: '    return this.#timeline.look().driftMs - since.driftMs > limitMs * 1e9;',
+      },
+    ],
+  },
+  {
+    name: 'the clock is asked once for all attempts of an acquisition',
+    patches: [
+      {
+        file: 'src/lock.ts',
+        search: "      if (takeable === 'vacant or expired') takeable = this.#takeableBlind();\n",
+        replace: '',
       },
     ],
   },
@@ -238,16 +284,6 @@ export const BELIEF_MUTANTS: readonly Mutant[] = [
         file: 'src/elector.ts',
         search: '    if (started) void this.#call(() => this.#options.onStoppedLeading?.(reason));',
         replace: '    void this.#call(() => this.#options.onStoppedLeading?.(reason));',
-      },
-    ],
-  },
-  {
-    name: 'a lease that is over still listens to its caller',
-    patches: [
-      {
-        file: 'src/acquire-lease.ts',
-        search: "holding.concluded.then(() => stopped.removeEventListener('abort', stop));",
-        replace: 'holding.concluded;',
       },
     ],
   },

@@ -3,6 +3,7 @@
 
 import { BELIEF_MUTANTS } from './belief.ts';
 import { JOB_MUTANTS } from './jobs.ts';
+import { LEAK_MUTANTS } from './leaks.ts';
 import type { Mutant } from './mutant.ts';
 import { WATCHING_MUTANTS } from './watching.ts';
 import { WRITE_MUTANTS } from './writes.ts';
@@ -14,4 +15,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...WRITE_MUTANTS,
   ...WATCHING_MUTANTS,
   ...JOB_MUTANTS,
+  ...LEAK_MUTANTS,
 ];

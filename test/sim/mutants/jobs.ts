@@ -82,14 +82,4 @@ export const JOB_MUTANTS: readonly Mutant[] = [
       },
     ],
   },
-  {
-    name: 'the timer of a call outlives it',
-    patches: [
-      {
-        file: 'src/bounded.ts',
-        search: '    timer?.cancel();',
-        replace: '    if (timeoutMs < 0) timer?.cancel();',
-      },
-    ],
-  },
 ];

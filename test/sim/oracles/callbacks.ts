@@ -47,6 +47,10 @@ export const baseline: Oracle = {
       if (it.kind === 'over' && it.unfinished.length > 0) {
         return [{ atMs: it.atMs, message: `${it.unfinished.join(', ')} did not stop.` }];
       }
+      if (it.kind === 'run over' && it.listeners > 0) {
+        const message = `${it.by}: a run that is over has ${it.listeners} listeners left.`;
+        return [{ atMs: it.atMs, message }];
+      }
       if (it.kind !== 'ended' || it.timers + it.calls + it.listeners === 0) return [];
       const { by, timers, calls, listeners } = it;
       const left = `${timers} timers, ${calls} calls and ${listeners} listeners`;

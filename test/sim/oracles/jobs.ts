@@ -1,7 +1,8 @@
 // Scheduled jobs: each tick has its effect once, whoever runs it, and however often.
 
-import type { Applied, Happening } from '../history.ts';
+import type { Applied, Happening, History } from '../history.ts';
 import { EPOCH_MS } from '../machine.ts';
+import type { JobPlan } from '../plan.ts';
 import type { Found, Oracle } from './violation.ts';
 
 type Run = Extract<Happening, { kind: 'run' }>;
@@ -51,11 +52,11 @@ export const everyTickDone: Oracle = {
   holds: 'in the end each tick is done or superseded; guarded by its completion, with its effect',
   check: (history, { jobs, monitors }) => {
     const over = history.find(({ kind }) => kind === 'over');
-    // A record whose expiry no clock can judge is freed by being watched, which an invocation is
-    // too short for: the monitor does it.
-    if (over === undefined || monitors.length === 0) return [];
-    return jobs.flatMap(({ leaseName, periodMs, ticks, guarded }): Found[] => {
+    if (over === undefined) return [];
+    return jobs.flatMap((job): Found[] => {
+      const { leaseName, periodMs, ticks, guarded } = job;
       const lease = `default/${leaseName}`;
+      if (isBusy(history, job) || (monitors.length === 0 && isStuck(history, lease))) return [];
       let completed = -Infinity;
       const had = new Set<number>();
       for (const it of history) {
@@ -76,6 +77,30 @@ export const everyTickDone: Oracle = {
     });
   },
 };
+
+/**
+ * Whether the record of a job is held to the end, by an expiry that no clock can judge, or that
+ * never comes: it is freed by being watched, which an invocation is too short for. The monitor
+ * does it.
+ */
+function isStuck(history: History, lease: string): boolean {
+  const last = history.findLast((it) => it.kind === 'applied' && it.lease === lease);
+  if (last?.kind !== 'applied' || last.after.holder === undefined) return false;
+  const { expireTimeMs = Infinity } = last.after;
+  return expireTimeMs > EPOCH_MS + (history.at(-1)?.atMs ?? 0);
+}
+
+/** Whether a job still works off what bad times have left, one tick after the other. */
+function isBusy(history: History, { leaseName, timing, periodMs }: JobPlan): boolean {
+  const toldMs = history.find((it) => it.kind === 'machine' && it.what === 'is told to stop')?.atMs;
+  const lease = `default/${leaseName}`;
+  const latest = history.findLast(
+    (it) => it.kind === 'applied' && it.lease === lease && it.after.lastTick !== it.before.lastTick,
+  );
+  // An invocation lasts for one and a half durations at most.
+  const lastingMs = periodMs + 1_500 * timing.leaseDurationSeconds;
+  return latest !== undefined && latest.atMs > (toldMs ?? 0) - lastingMs;
+}
 
 export const acknowledgedCompletions: Oracle = {
   holds: 'a completion that a run was told of is in the record',

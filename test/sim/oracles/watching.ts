@@ -56,10 +56,10 @@ export const deadGoes: Oracle = {
       const latest = changes.at(-1);
       if (last === undefined || latest?.after.holder === undefined) return [];
       const tampered = changes.some((it) => it.by === 'table' && it.atMs >= last.atMs);
-      const { durationMs, judgeable } = last.after;
+      const { durationMs, expireTimeMs } = last.after;
       // What has no times to judge by is watched for a duration and a grace; after bad times, or
       // where stamps were mistrusted, a grace more.
-      const watchedMs = judgeable && !tampered ? 0 : durationMs + monitor.everyMs;
+      const watchedMs = expireTimeMs !== undefined && !tampered ? 0 : durationMs + monitor.everyMs;
       const badTimes = last.atMs + durationMs < settledMs + 2 * durationMs;
       const extraMs = badTimes ? 1_000 * monitor.graceSeconds + monitor.everyMs + durationMs : 0;
       const fromMs = Math.max(last.atMs + durationMs, settledMs) + watchedMs + extraMs;
