@@ -6,7 +6,8 @@ import { isoTime } from '../../src/lease.ts';
 import type { Nonsense } from './faults.ts';
 import { EPOCH_MS } from './machine.ts';
 
-const YEAR_MS = 365 * 86_400_000;
+/** Further ahead than any lease lasts: what another client puts before that is believed. */
+const YEARS_MS = 2 * 366 * 86_400_000;
 
 export function nonsense(what: Nonsense, item: Item, nowMs: number): Item {
   const put = (name: string, value: Value): Item => ({ ...item, [name]: value });
@@ -16,7 +17,7 @@ export function nonsense(what: Nonsense, item: Item, nowMs: number): Item {
     case 'expireTime is a text':
       return held(item) ? put('expireTime', { S: 'soon' }) : item;
     case 'expireTime is years ahead':
-      return held(item) ? put('expireTime', { N: String(EPOCH_MS + nowMs + YEAR_MS) }) : item;
+      return held(item) ? put('expireTime', { N: String(EPOCH_MS + nowMs + YEARS_MS) }) : item;
     case 'duration is a text':
       return put('leaseDurationSeconds', { S: 'long' });
     case 'duration is negative':
