@@ -182,7 +182,8 @@ function whatJudgingMeans(record: LeaseRecord, nowMs: number): string {
 }
 
 function described(record: LeaseRecord): string {
-  return `${printable(holderOf(listed(record, 0)))} (token ${record.leaseTransitions})`;
+  const at = listed(record, 0);
+  return `${printable(holderOf(at))} (token ${at.summary.token ?? '<unknown>'})`;
 }
 
 export async function suspendLease(

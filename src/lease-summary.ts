@@ -2,7 +2,7 @@
 // longer, and whether that is well. Pure: a record and a moment in, plain values out.
 
 import { logLink } from './log-link.ts';
-import { asText, type LeaseRecord } from './lease.ts';
+import { asCount, asText, type LeaseRecord } from './lease.ts';
 import { markOf, readVerdict, type Verdict } from './stored-verdict.ts';
 import { latestExpiry, REPORTED } from './verdict.ts';
 
@@ -37,7 +37,8 @@ export interface LeaseSummary {
   readonly ageMs: number | undefined;
   /** Until it expires, negative since it has; undefined when vacant or when no time tells. */
   readonly leftMs: number | undefined;
-  readonly token: number;
+  /** Undefined when the record's is no count. */
+  readonly token: number | undefined;
   /** The last holder's logs in the CloudWatch console. */
   readonly logLink: string | undefined;
   readonly logStream: string | undefined;
@@ -59,10 +60,16 @@ export function summarise(record: LeaseRecord, nowMs: number): LeaseSummary {
     ...judged(record, leftMs, nowMs),
     ageMs: Number.isNaN(acquiredMs) ? undefined : nowMs - acquiredMs,
     leftMs,
-    token: record.leaseTransitions,
+    token: tokenOf(record),
     logLink: logLink(shortened(annotations)),
     logStream: shortenIfAny(annotations['logStream']),
   };
+}
+
+/** The fencing token; undefined when the record's is no count, and so no token at all. */
+export function tokenOf({ raw, leaseTransitions }: LeaseRecord): number | undefined {
+  const stored = raw['leaseTransitions'];
+  return stored === undefined ? leaseTransitions : asCount(stored);
 }
 
 type Judged = Pick<LeaseSummary, 'status' | 'detail' | 'sinceMs'>;

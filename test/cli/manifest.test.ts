@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { changesOf } from '../../src/cli-changes.ts';
+import { LEASE_COLUMNS, listed } from '../../src/cli-columns.ts';
 import { describeLease } from '../../src/cli-describe.ts';
 import { leaseListManifest, leaseManifest } from '../../src/cli-manifest.ts';
 import { parseSeconds } from '../../src/cli-run.ts';
-import { plain } from '../../src/cli-text.ts';
+import { plain, renderTable } from '../../src/cli-text.ts';
 import { isoTime, readLease, type Item } from '../../src/lease.ts';
 import { without } from '../contract/writes.rows.ts';
 import { expectLeaseList } from './kubernetes.ts';
@@ -71,6 +72,28 @@ describe('a manifest', () => {
   ])('is valid of a record with %s', (_, item) => {
     expectLeaseList(leaseListManifest([leaseManifest(read(item), NOW_MS)]));
     expect(describeLease(read(item), NOW_MS, plain).join('\n')).toMatch(/^Name: +x$/m);
+  });
+});
+
+describe('a token that is no count', () => {
+  const broken = read({ ...HELD, leaseTransitions: { S: 'x' } });
+
+  test('is left out of the manifest, and shown as unknown', () => {
+    const { spec, status } = leaseManifest(broken, NOW_MS);
+    expect(spec).not.toHaveProperty('leaseTransitions');
+    expect(status).not.toHaveProperty('fencingToken');
+    expect(status['corrupt']).toMatch(/more than any token/);
+    const row = renderTable(LEASE_COLUMNS, [listed(broken, NOW_MS)], {
+      paint: plain,
+      headers: false,
+    });
+    expect(row[0]).toMatch(/<unknown>$/);
+    const lines = describeLease(broken, NOW_MS, plain).join('\n');
+    expect(lines).toMatch(/^Fencing Token: +<unknown>$/m);
+  });
+
+  test('is none where there is no attribute: nobody has ever held it', () => {
+    expect(leaseManifest(read({}), NOW_MS).spec.leaseTransitions).toBe(0);
   });
 });
 
