@@ -94,14 +94,17 @@ export async function watchLeases(
   const query = queryOf(names, options, options.kind);
   const table = await openTable(options);
   let before = new Map<string, LeaseRecord>();
+  let beforeMs = 0;
   const say = ({ rows, nowMs }: Look, first: boolean) => {
+    const looked = { beforeMs, first };
     const after = new Map(rows.map(({ record }) => [record.lease, record]));
     for (const lease of new Set([...before.keys(), ...after.keys()])) {
-      for (const change of changesOf(before.get(lease), after.get(lease), nowMs, first)) {
+      for (const change of changesOf(before.get(lease), after.get(lease), nowMs, looked)) {
         host.out(`${isoTime(nowMs)}  ${printable(lease)}  ${printable(change)}\n`);
       }
     }
     before = after;
+    beforeMs = nowMs;
   };
   const found = await look(table, query);
   tellMissing(host, table, query, found);

@@ -4,7 +4,7 @@
 import { logLink } from './log-link.ts';
 import { asCount, asText, type LeaseRecord } from './lease.ts';
 import { markOf, readVerdict, type Verdict } from './stored-verdict.ts';
-import { latestExpiry, REPORTED } from './verdict.ts';
+import { latestExpiry, REPORTED, reportsUnready } from './verdict.ts';
 
 /** The worst first: in this order they are sorted. */
 export const SUMMARY_STATUSES = [
@@ -108,11 +108,8 @@ function judged(record: LeaseRecord, leftMs: number | undefined, nowMs: number):
   if (leftMs < 0) return { status: 'Expired', detail: undefined, sinceMs: undefined };
   // Held by somebody whose name is no text, and so cannot be told.
   const nameless = asText(raw['holderIdentity']) === undefined;
-  return {
-    status: 'Ready',
-    detail: nameless ? 'unreadable holder' : undefined,
-    sinceMs: undefined,
-  };
+  const detail = nameless ? 'unreadable holder' : complaint(record);
+  return { status: 'Ready', detail, sinceMs: undefined };
 }
 
 /** A verdict is about one version; of who reports itself unready, it stands through renewals. */
@@ -122,9 +119,17 @@ function stands(verdict: Verdict, record: LeaseRecord): boolean {
 }
 
 function wordsFor(record: LeaseRecord, reason: string | undefined): string | undefined {
-  if (reason !== REPORTED) return shortenIfAny(reason);
-  const said = record.annotations['readyReason'];
-  return shortenIfAny(said === undefined ? 'says so itself' : `says so itself: ${said}`);
+  return reason === REPORTED ? said(record, 'says so itself') : shortenIfAny(reason);
+}
+
+function said({ annotations }: LeaseRecord, what: string): string {
+  const why = annotations['readyReason'];
+  return shorten(why === undefined ? what : `${what}: ${why}`);
+}
+
+/** NotReady is the monitor's word; before it, or without one, the worker's own is shown. */
+function complaint(record: LeaseRecord): string | undefined {
+  return reportsUnready(record) ? said(record, 'says that it is not ready') : undefined;
 }
 
 /** What is shown as a time must be one. */
