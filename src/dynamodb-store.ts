@@ -206,7 +206,7 @@ function nameOf(error: unknown): string {
 
 /** What the SDK and the service call it. */
 const CREDENTIALS =
-  /^(?:Credentials|Token)Provider|^(?:ExpiredTok|Unrecognized|InvalidClientT|MissingAuth)|Signature/;
+  /^Credentials|^TokenProvider|^ExpiredTok|^Unrecognized|^InvalidClientT|^MissingAuth|Signature/;
 
 /**
  * Credentials are no `access-denied`, which is for good: they are fetched and renewed anew, and no
