@@ -17,7 +17,7 @@ export interface LastRun {
   readonly durationMs: number | undefined;
   readonly outcome: string | undefined;
   readonly error: string | undefined;
-  /** Runs in a row that did not succeed, those that were killed included. */
+  /** Runs in a row that did not succeed; those that were killed between two others count as one. */
   readonly failures: number;
   /** Its fencing token: runs with a later one, before the present, ended without a word. */
   readonly fencingToken: number | undefined;
@@ -60,9 +60,11 @@ export function lastRunOf(record: LeaseRecord): LastRun | undefined {
 function failuresWith({ outcome, fencingToken, found }: EndedRun): number {
   if (outcome === 'succeeded') return 0;
   const last = lastRunOf(found);
-  // Acquisitions since whose run left no word: they were killed.
-  const silent = last?.fencingToken === undefined ? 0 : fencingToken - 1 - last.fencingToken;
-  return (last?.failures ?? 0) + Math.max(0, silent) + 1;
+  // Acquisitions since that left no word: runs that were killed, or acquisitions that were undone
+  // before anything ran, since a clock was wrong say. A host with such a clock makes many of them,
+  // and shall not drive a job into a long rest: together they count as one.
+  const silent = last?.fencingToken !== undefined && last.fencingToken < fencingToken - 1;
+  return (last?.failures ?? 0) + (silent ? 1 : 0) + 1;
 }
 
 /**

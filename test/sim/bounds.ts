@@ -20,7 +20,7 @@ export interface Bounds {
 const ROUNDS_MS = 8_000;
 
 export function boundsOf(plan: Plan): Bounds {
-  const { longestLeaseMs, monitors, workers, contenders } = plan;
+  const { longestLeaseMs, monitors, workers, contenders, jobs } = plan;
   const retryMs = Math.max(
     ...contenders.map(({ timing }) => 1_200 * timing.retryPeriodSeconds),
     2_000,
@@ -41,7 +41,10 @@ export function boundsOf(plan: Plan): Bounds {
   // The monitor may have been blind: it starts again. Silence without readable times is watched.
   const blindMs = graceMs + passMs + longestLeaseMs;
   const doomWithinMs = longestLeaseMs;
-  const evictedMs = monitors.length > 0 && workers.length > 0 ? evictMs + blindMs : 0;
+  // A job that trusts no clocks: its killed run is evicted, then the next one runs.
+  const watched = jobs.some(({ trustClocks }) => !trustClocks) ? coverMs : 0;
+  const evicts = monitors.length > 0 && (workers.length > 0 || watched > 0);
+  const evictedMs = evicts ? evictMs + blindMs + watched : 0;
   return {
     leadMs,
     leadPatientlyMs,
