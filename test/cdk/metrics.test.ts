@@ -2,7 +2,6 @@
 // each is looked up in what the monitor's own emitter writes, with the monitor's own environment.
 
 import { readFileSync } from 'node:fs';
-import { App } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { AccountRootPrincipal, Role } from 'aws-cdk-lib/aws-iam';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,7 +9,7 @@ import { LeaderElectionStack } from '../../lib/index.ts';
 import { EmfMetrics } from '../../src/metrics.ts';
 import { measure, noCounts } from '../../src/pass-report.ts';
 import { statementsOf } from './iam.ts';
-import { bundle, plain, resourcesOf, root } from './stage.ts';
+import { bundle, newApp, plain, resourcesOf, root } from './stage.ts';
 
 interface Metric {
   readonly namespace: string;
@@ -38,7 +37,7 @@ let inAlarms: Metric[];
 
 beforeAll(() => {
   bundle();
-  template = Template.fromStack(new LeaderElectionStack(new App(), 'Example'));
+  template = Template.fromStack(new LeaderElectionStack(newApp(), 'Example'));
   emitted = emit();
   inAlarms = resourcesOf(template, 'AWS::CloudWatch::Alarm').flatMap(([, { Properties }]) =>
     metricsOfAlarm(plain(Properties) as AlarmProperties),
@@ -176,7 +175,7 @@ test('and its rows add up to what it says they cost together', () => {
 
 describe('the dashboard', () => {
   test('may be viewed with its widget, and nothing else', () => {
-    const stack = new LeaderElectionStack(new App(), 'Example');
+    const stack = new LeaderElectionStack(newApp(), 'Example');
     const viewer = new Role(stack, 'Viewer', { assumedBy: new AccountRootPrincipal() });
     stack.dashboard.grantView(viewer);
     const statements = statementsOf(Template.fromStack(stack), 'Viewer');

@@ -23,14 +23,14 @@ import {
   type LeaderElectionStackProps,
 } from '../../lib/index.ts';
 import { statementsOf } from './iam.ts';
-import { bundle, FLAGS, plain, resourcesOf, root, someCode } from './stage.ts';
+import { bundle, FLAGS, newApp, plain, resourcesOf, root, someCode } from './stage.ts';
 
 beforeAll(bundle);
 
 type Outputs = Readonly<Record<string, { readonly Value: unknown }>>;
 
 function synth(props: LeaderElectionStackProps = {}, context = {}): Template {
-  return Template.fromStack(new LeaderElectionStack(new App({ context }), 'Example', props));
+  return Template.fromStack(new LeaderElectionStack(newApp(context), 'Example', props));
 }
 
 describe.each(FLAGS)('the example stack, with %s', (_, flags) => {
@@ -147,7 +147,7 @@ describe('the example stack', () => {
 });
 
 describe('the context', () => {
-  const read = (context: Record<string, unknown>) => readContext(new App({ context }));
+  const read = (context: Record<string, unknown>) => readContext(newApp(context));
 
   test('is optional', () => {
     expect(read({})).toEqual({ stackName: 'LeaderElectionStack' });

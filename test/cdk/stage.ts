@@ -2,13 +2,15 @@
 // their templates say once tokens are names.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { App, Duration, Stack, type Environment } from 'aws-cdk-lib';
 import { Template } from 'aws-cdk-lib/assertions';
 import { Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
-import { vi } from 'vitest';
+import { afterAll, vi } from 'vitest';
 
 // The first template of a process takes seconds, and longer beside others.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -32,12 +34,21 @@ export const FLAGS: readonly (readonly [string, Readonly<Record<string, unknown>
   ['no feature flag', {}],
 ];
 
+// An app makes its folder when it is constructed, and leaves it behind.
+const assemblies = mkdtempSync(join(tmpdir(), 'lambda-lease-cdk-'));
+afterAll(() => rmSync(assemblies, { recursive: true, force: true }));
+
+/** Its cloud assembly is gone when the file's tests are over. */
+export function newApp(context: Readonly<Record<string, unknown>> = {}): App {
+  return new App({ context: { ...context }, outdir: mkdtempSync(join(assemblies, 'app-')) });
+}
+
 /** In eu-west-1, or of no Region where `env` is `{}`. */
 export function stackWith(
   context: Readonly<Record<string, unknown>> = {},
   env: Environment = { region: 'eu-west-1', account: '123456789012' },
 ): Stack {
-  return new Stack(new App({ context: { ...context } }), 'Test', { env });
+  return new Stack(newApp(context), 'Test', { env });
 }
 
 /** The template of whatever `build` puts into a stack. */

@@ -156,8 +156,19 @@ describe('the SAM template', () => {
   });
 });
 
+const [hcl = ''] = blocksOf(page, 'hcl');
+
+test('the Terraform template refers only to what is in it', () => {
+  const declared = [...hcl.matchAll(/^(?:resource|data) "(\w+)" "(\w+)"/gm)].map(
+    ([, type = '', name = '']) => `${type}.${name}`,
+  );
+  expect(new Set(declared).size).toBe(declared.length);
+  const referred = [...hcl.matchAll(/\b((?:aws|archive)_\w+\.\w+)/g)].map(([, name = '']) => name);
+  expect(referred.length).toBeGreaterThan(12);
+  expect(referred.filter((name) => !declared.includes(name))).toEqual([]);
+});
+
 test('the Terraform template names the same attributes, and the same permissions', () => {
-  const [hcl = ''] = blocksOf(page, 'hcl');
   expect(hcl).toMatch(new RegExp(`hash_key += "${KEY_ATTRIBUTE}"`));
   expect(hcl).toMatch(new RegExp(`attribute \\{\\s+name = "${KEY_ATTRIBUTE}"\\s+type = "S"`));
   expect(hcl).toMatch(

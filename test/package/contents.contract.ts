@@ -37,7 +37,8 @@ export function contents(stage: () => Stage): void {
       const folder = join(stage().project('notices', [], {}), 'node_modules/lambda-lease/dist');
       const notice = (of: string) => readFileSync(join(folder, of, 'THIRD-PARTY-NOTICES'), 'utf8');
       expect(notice('bin')).toMatch(/^commander \d+\.\d+\.\d+ \(MIT\)\n\n\(The MIT License\)/);
-      expect(notice('bin').match(/^.* \d+\.\d+\.\d+ \(.*\)$/gm)).toHaveLength(1);
+      expect(notice('bin')).toMatch(/^yaml \d+\.\d+\.\d+ \(ISC\)$/m);
+      expect(notice('bin').match(/^.* \d+\.\d+\.\d+ \(.*\)$/gm)).toHaveLength(2);
       expect(notice('functions')).toMatch(/^@aws-sdk\/client-dynamodb \S+ \(Apache-2\.0\)$/m);
       expect(notice('functions')).toMatch(/^@smithy\/core \S+ \(Apache-2\.0\)$/m);
       expect(notice('functions')).toMatch(/^mnemonist \S+ \(MIT\)$/m);
