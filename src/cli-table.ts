@@ -151,7 +151,7 @@ function tableOf(store: DynamoDBStore, clock: Clock, options: GlobalOptions): Cl
         store.scan({ signal, attempt, filter, segment: 0, segments: 1, after: undefined }),
       );
       const [item] = items;
-      return item && Object.keys(item);
+      return item && Object.keys(item).sort();
     },
     place: async () => `${store.description} (${(await store.region()) ?? 'no Region'})`,
   };
