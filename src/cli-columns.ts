@@ -51,7 +51,7 @@ const age: Column<Listed> = {
 const expires: Column<Listed> = { title: 'EXPIRES', cell: expiryOf };
 const token: Column<Listed> = {
   title: 'TOKEN',
-  cell: ({ summary }) => String(summary.token),
+  cell: ({ summary }) => String(summary.token ?? '<unknown>'),
 };
 const detail: Column<Listed> = {
   title: 'DETAIL',

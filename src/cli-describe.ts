@@ -30,7 +30,7 @@ export function describeLease(record: LeaseRecord, nowMs: number, paint: Paint):
     ['Annotations', pairs(annotations)],
     ['Status', status],
     ['Holder', holderOf(at)],
-    ['Fencing Token', String(record.leaseTransitions)],
+    ['Fencing Token', String(summary.token ?? '<unknown>')],
     ['Version', record.version === undefined ? '<none>' : String(record.version)],
     [
       'Duration',

@@ -134,7 +134,7 @@ async function probe(
     );
     return { ...named, error: undefined, denied: false };
   } catch (error) {
-    const [first = '', hint] = explain(error, host).split('\n');
+    const [first = '', hint] = explain(error, host, on.options).split('\n');
     return {
       ...named,
       error: first,

@@ -156,8 +156,7 @@ export function judgeRecords(records: readonly LeaseRecord[], nowMs: number): Fi
     findings.push(
       failure(
         `${corrupt.length} of them cannot be used: ${named(corrupt)}`,
-        'Correct version and leaseTransitions (`lambda-lease describe` says which); do not ' +
-          'delete the records.',
+        '`lambda-lease describe` says what to set, and to what; do not delete the records.',
       ),
     );
   }

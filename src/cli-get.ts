@@ -22,6 +22,7 @@ import {
   namespaceOf,
   notFound,
   openTable,
+  readNamed,
   type CliTable,
   type GlobalOptions,
 } from './cli-table.ts';
@@ -31,7 +32,7 @@ import { sleep } from './clock.ts';
 import { isPermanent } from './errors.ts';
 import { isoTime, splitLeaseKey, type LeaseRecord } from './lease.ts';
 import { invalid, show } from './options.ts';
-import { LEASE_KINDS } from './schema.ts';
+import { KEY_ATTRIBUTE, LEASE_KINDS } from './schema.ts';
 import { parseSelector } from './selector.ts';
 
 export const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
@@ -66,7 +67,7 @@ export async function getLeases(
   const columns = identities ? IDENTITY_COLUMNS : output === 'wide' ? WIDE_COLUMNS : LEASE_COLUMNS;
   const print = printer(host, options, output, columns);
   const found = await look(table, query);
-  tellMissing(host, table, query, found);
+  await tellMissing(host, table, query, found);
   if (!canBeSorted(found.rows, options.sortBy)) {
     throw new CliError(
       `error: --sort-by is ${show(options.sortBy)}; none of these leases has such a field`,
@@ -94,17 +95,20 @@ export async function watchLeases(
   const query = queryOf(names, options, options.kind);
   const table = await openTable(options);
   let before = new Map<string, LeaseRecord>();
+  let beforeMs = 0;
   const say = ({ rows, nowMs }: Look, first: boolean) => {
+    const looked = { beforeMs, first };
     const after = new Map(rows.map(({ record }) => [record.lease, record]));
     for (const lease of new Set([...before.keys(), ...after.keys()])) {
-      for (const change of changesOf(before.get(lease), after.get(lease), nowMs, first)) {
+      for (const change of changesOf(before.get(lease), after.get(lease), nowMs, looked)) {
         host.out(`${isoTime(nowMs)}  ${printable(lease)}  ${printable(change)}\n`);
       }
     }
     before = after;
+    beforeMs = nowMs;
   };
   const found = await look(table, query);
-  tellMissing(host, table, query, found);
+  await tellMissing(host, table, query, found);
   say(found, true);
   return everyLook(host, table, query, (next) => say(next, false));
 }
@@ -119,9 +123,9 @@ export async function describeLeases(
   let exitCode = 0;
   let described = 0;
   for (const key of keys) {
-    const record = await table.read(key);
+    const record = await readNamed(table, key, options.namespace === undefined);
     if (record === undefined) {
-      host.err(`${notFound(key, table).message}\n`);
+      host.err(`${(await notFound(key, table)).message}\n`);
       exitCode = 1;
       continue;
     }
@@ -145,6 +149,8 @@ export function paintOf(host: Host): Paint {
 
 export interface Query {
   readonly keys: readonly string[];
+  /** Whether a name may have its namespace in front. */
+  readonly withNamespace: boolean;
   readonly namespace: string | undefined;
   readonly selector: string | undefined;
   readonly kind: string | undefined;
@@ -169,6 +175,7 @@ export function queryOf(
   parseSelector(selector ?? '');
   return {
     keys: [...new Set(names.map((name) => keyOf(name, options)))],
+    withNamespace: options.namespace === undefined,
     namespace: allNamespaces ? undefined : namespaceOf(options),
     selector,
     kind,
@@ -178,30 +185,32 @@ export function queryOf(
 export interface Look {
   readonly rows: readonly Listed[];
   readonly missing: readonly string[];
+  /** How many items were read for it. */
+  readonly scanned: number;
   readonly complete: boolean;
   readonly nowMs: number;
 }
 
 export async function look(table: CliTable, query: Query): Promise<Look> {
   const missing: string[] = [];
-  let records: LeaseRecord[] = [];
-  let complete = true;
-  if (query.keys.length === 0) {
-    ({ leases: records, complete } = await table.list(query));
-  } else {
-    for (const key of query.keys) {
-      const record = await table.read(key);
-      if (record === undefined) missing.push(key);
-      else records.push(record);
-    }
+  const named = new Map<string, LeaseRecord>();
+  for (const key of query.keys) {
+    const record = await readNamed(table, key, query.withNamespace);
+    if (record === undefined) missing.push(key);
+    else named.set(record.lease, record);
   }
+  const { leases, scanned, complete } =
+    query.keys.length === 0
+      ? await table.list(query)
+      : { leases: [...named.values()], scanned: named.size, complete: true };
   const nowMs = table.nowMs();
-  return { rows: records.map((record) => listed(record, nowMs)), missing, complete, nowMs };
+  const rows = leases.map((record) => listed(record, nowMs));
+  return { rows, missing, scanned, complete, nowMs };
 }
 
-function tellMissing(host: Host, table: CliTable, query: Query, found: Look): void {
+async function tellMissing(host: Host, table: CliTable, query: Query, found: Look): Promise<void> {
   for (const key of found.missing) {
-    host.err(`${notFound(key, table).message}\n`);
+    host.err(`${(await notFound(key, table)).message}\n`);
     // As one would tell kubectl what to get.
     if (/\/leases?$/.test(key)) host.err('To list leases, leave that word out: get, get NAME.\n');
   }
@@ -209,11 +218,28 @@ function tellMissing(host: Host, table: CliTable, query: Query, found: Look): vo
     host.err('Warning: the table was not read to its end in time; there may be more leases.\n');
   }
   if (query.keys.length > 0 || found.rows.length > 0) return;
-  const { namespace } = query;
-  host.err(
-    namespace === undefined
-      ? 'No resources found\n'
-      : `No resources found in ${namespace} namespace.\n`,
+  await refuseForeign(table, found);
+  const { namespace, kind, selector } = query;
+  const [ofKind, labelled, within] = [
+    kind === undefined ? '' : ` of kind ${kind}`,
+    selector === undefined ? '' : ' with these labels',
+    namespace === undefined ? '' : `namespace "${namespace}" of `,
+  ];
+  host.err(`No leases${ofKind}${labelled} in ${within}${await table.place()}.\n`);
+  const elsewhere = found.scanned > 0 && kind === undefined && selector === undefined;
+  if (elsewhere && namespace !== undefined) host.err('Other namespaces have some: get -A.\n');
+}
+
+/** Of a table that has another key, or of another Region: it is not empty, it is the wrong one. */
+export async function refuseForeign(table: CliTable, { rows, scanned }: Look): Promise<void> {
+  if (rows.length > 0 || scanned === 0) return;
+  const attributes = await table.foreign();
+  if (attributes === undefined) return;
+  const some = attributes.slice(0, 8).map(printable).join(', ');
+  throw new CliError(
+    `error: ${await table.place()} is no table of leases: its items have no "${KEY_ATTRIBUTE}", ` +
+      `but ${some}${attributes.length > 8 ? ', …' : ''}. Check --table and --region; ` +
+      'lambda-lease doctor tells more',
   );
 }
 
@@ -238,7 +264,7 @@ export async function everyLook(
         failed = false;
       } catch (error) {
         if (isPermanent(error)) throw error;
-        if (!failed) host.err(`${explain(error, host)}\nLooking again.\n`);
+        if (!failed) host.err(`${explain(error, host, table.options)}\nLooking again.\n`);
         failed = true;
       }
     }

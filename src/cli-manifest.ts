@@ -2,7 +2,7 @@
 // and all that is ours in its status. Pure.
 
 import { lastRunOf } from './job.ts';
-import { summarise } from './lease-summary.ts';
+import { summarise, tokenOf } from './lease-summary.ts';
 import {
   asNumber,
   isCalendarTime,
@@ -30,7 +30,8 @@ export interface LeaseManifest {
     readonly leaseDurationSeconds?: number;
     readonly acquireTime?: string;
     readonly renewTime?: string;
-    readonly leaseTransitions: number;
+    /** Left out when the record's is no count. */
+    readonly leaseTransitions?: number;
   };
   readonly status: Readonly<Record<string, unknown>>;
 }
@@ -50,7 +51,8 @@ export function leaseListManifest(items: readonly LeaseManifest[]): LeaseListMan
 }
 
 export function leaseManifest(record: LeaseRecord, nowMs: number): LeaseManifest {
-  const { version, holderIdentity, leaseDurationMs, leaseTransitions } = record;
+  const { version, holderIdentity, leaseDurationMs } = record;
+  const token = tokenOf(record);
   const { labels, annotations } = textsOf(record);
   return {
     apiVersion: 'coordination.k8s.io/v1',
@@ -70,8 +72,8 @@ export function leaseManifest(record: LeaseRecord, nowMs: number): LeaseManifest
           leaseDurationMs === undefined ? undefined : Math.ceil(leaseDurationMs / 1_000),
         acquireTime: microTime(record.acquireTime),
         renewTime: microTime(record.renewTime),
+        leaseTransitions: token === undefined ? undefined : Math.min(token, LARGEST_INT32),
       }),
-      leaseTransitions: Math.min(leaseTransitions, LARGEST_INT32),
     },
     status: statusOf(record, nowMs),
   };
@@ -87,7 +89,7 @@ export function textsOf(record: LeaseRecord) {
 }
 
 function statusOf(record: LeaseRecord, nowMs: number): Record<string, unknown> {
-  const { raw, leaseTransitions, leaseDurationMs } = record;
+  const { raw, leaseDurationMs } = record;
   const summary = summarise(record, nowMs);
   const verdict = readVerdict(record);
   const run = lastRunOf(record);
@@ -95,7 +97,7 @@ function statusOf(record: LeaseRecord, nowMs: number): Record<string, unknown> {
     phase: summary.status,
     reason: summary.detail,
     kind: record.kind,
-    fencingToken: leaseTransitions,
+    fencingToken: summary.token,
     leaseDurationSeconds: leaseDurationMs === undefined ? undefined : leaseDurationMs / 1_000,
     expireTime: timeOf(record.expireTimeMs),
     notBefore: timeOf(record.notBeforeMs),

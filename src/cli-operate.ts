@@ -124,7 +124,7 @@ async function endTenure(
       return 0;
     }
     const now = await table.read(key);
-    if (now === undefined) throw notFound(key, table);
+    if (now === undefined) throw await notFound(key, table);
     if (isDone(seen, now, atMs)) {
       host.out(`lease/${printable(name)} ${done}\n`);
       return 0;
@@ -182,7 +182,8 @@ function whatJudgingMeans(record: LeaseRecord, nowMs: number): string {
 }
 
 function described(record: LeaseRecord): string {
-  return `${printable(holderOf(listed(record, 0)))} (token ${record.leaseTransitions})`;
+  const at = listed(record, 0);
+  return `${printable(holderOf(at))} (token ${at.summary.token ?? '<unknown>'})`;
 }
 
 export async function suspendLease(
@@ -196,7 +197,7 @@ export async function suspendLease(
   const seen = await table.read(key);
   // The record that stops all slots of a lease is made by this.
   const slots = seen === undefined && (await table.read(`${key}/0`)) !== undefined;
-  if (seen === undefined && !slots) throw notFound(key, table);
+  if (seen === undefined && !slots) throw await notFound(key, table);
   const stated = { ...statement, atMs: Math.floor(table.nowMs()) };
   const answer = await table.write(key, suspend(stated, slots));
   const after = answer.item && readLease(key, answer.item);
@@ -351,7 +352,7 @@ function statementOf(host: Host, options: OperateOptions): Statement {
 
 async function found(table: CliTable, key: string): Promise<LeaseRecord> {
   const record = await table.read(key);
-  if (record === undefined) throw notFound(key, table);
+  if (record === undefined) throw await notFound(key, table);
   return record;
 }
 

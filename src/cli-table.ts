@@ -7,12 +7,13 @@ import { systemClock, type Clock } from './clock.ts';
 import type { Condition } from './condition.ts';
 import { holds } from './condition.ts';
 import { textsOf } from './cli-manifest.ts';
+import type { DynamoDBStore } from './dynamodb-store.ts';
 import { readEnvironment } from './environment.ts';
 import { describeError, isLeaseError, type LeaseError, type LeaseErrorCode } from './errors.ts';
 import { readLease, splitLeaseKey, type LeaseRecord, type Value } from './lease.ts';
 import { listLeases } from './list-leases.ts';
 import { checkFilled, invalid, leaseKey, show } from './options.ts';
-import { DEFAULT_NAMESPACE } from './schema.ts';
+import { DEFAULT_NAMESPACE, KEY_ATTRIBUTE } from './schema.ts';
 import { parseSelector } from './selector.ts';
 import type { WatchableStore, WriteAnswer } from './store.ts';
 import type { Write } from './writes.ts';
@@ -41,6 +42,8 @@ const CALL_TIMEOUT_MS = 15_000;
 const LIST_TIMEOUT_MS = 60_000;
 
 export interface CliTable {
+  /** By which it was opened. */
+  readonly options: GlobalOptions;
   readonly store: WatchableStore;
   readonly tableName: string;
   readonly clock: Clock;
@@ -49,7 +52,18 @@ export interface CliTable {
   read(lease: string): Promise<LeaseRecord | undefined>;
   write(lease: string, write: Write): Promise<WriteAnswer>;
   /** All leases of a namespace, or of all, in no order. */
-  list(filter: ListFilter): Promise<{ readonly leases: LeaseRecord[]; readonly complete: boolean }>;
+  list(filter: ListFilter): Promise<Listing>;
+  /** Which attributes an item has that is no lease; undefined when there is none at hand. */
+  foreign(): Promise<readonly string[] | undefined>;
+  /** `table "name" (Region)`. */
+  place(): Promise<string>;
+}
+
+export interface Listing {
+  readonly leases: readonly LeaseRecord[];
+  /** How many items were read, whatever they are. */
+  readonly scanned: number;
+  readonly complete: boolean;
 }
 
 export interface ListFilter {
@@ -101,16 +115,17 @@ export async function openTable(
   const tableName = tableNameOf(options);
   const { DynamoDBStore } = await import('./dynamodb-store.ts');
   const clientConfig = { ...patience, ...clientConfigOf(options) };
-  return tableOf(new DynamoDBStore({ tableName, clientConfig }), tableName, clock);
+  return tableOf(new DynamoDBStore({ tableName, clientConfig }), clock, options);
 }
 
-export function tableOf(store: WatchableStore, tableName: string, clock: Clock): CliTable {
+function tableOf(store: DynamoDBStore, clock: Clock, options: GlobalOptions): CliTable {
   const call = <T>(what: string, make: (signal: AbortSignal) => Promise<T>) =>
     bounded(clock, CALL_TIMEOUT_MS, `The ${what} of ${store.description}`, make);
   const attempt = () => () => undefined;
   return {
+    options,
     store,
-    tableName,
+    tableName: store.tableName,
     clock,
     nowMs: () => clock.read().wallMs,
     read: async (lease) => {
@@ -128,8 +143,17 @@ export function tableOf(store: WatchableStore, tableName: string, clock: Clock):
       const leases = list.leases.filter(
         (record) => (kind === undefined || record.kind === kind) && isSelected(record, wanted),
       );
-      return { leases, complete: list.complete };
+      return { leases, scanned: list.scanned, complete: list.complete };
     },
+    foreign: async () => {
+      const filter: Condition = { all: [{ absent: KEY_ATTRIBUTE }] };
+      const { items } = await call('scan', (signal) =>
+        store.scan({ signal, attempt, filter, segment: 0, segments: 1, after: undefined }),
+      );
+      const [item] = items;
+      return item && Object.keys(item).sort();
+    },
+    place: async () => `${store.description} (${(await store.region()) ?? 'no Region'})`,
   };
 }
 
@@ -153,10 +177,33 @@ export function keyOf(name: string, options: GlobalOptions): string {
   return leaseKey(bare, options.namespace, readEnvironment());
 }
 
-export function notFound(lease: string, { store }: CliTable): CliError {
+/**
+ * As logs print it, a name has its namespace in front: so it is understood where no lease has that
+ * name here, and nothing else was asked for.
+ */
+export async function readNamed(
+  table: CliTable,
+  lease: string,
+  withNamespace: boolean,
+): Promise<LeaseRecord | undefined> {
+  return (
+    (await table.read(lease)) ?? (withNamespace ? await readAsWritten(table, lease) : undefined)
+  );
+}
+
+async function readAsWritten(table: CliTable, lease: string): Promise<LeaseRecord | undefined> {
+  const { name } = splitLeaseKey(lease);
+  return name.includes('/') ? table.read(name) : undefined;
+}
+
+export async function notFound(lease: string, table: CliTable): Promise<CliError> {
+  const { namespace, name } = splitLeaseKey(lease);
+  const other = await readAsWritten(table, lease);
+  const there = other && splitLeaseKey(other.lease);
   return new CliError(
-    `Error from server (NotFound): leases "${splitLeaseKey(lease).name}" not found in namespace ` +
-      `"${splitLeaseKey(lease).namespace}" of ${store.description}`,
+    `Error from server (NotFound): leases "${name}" not found in namespace "${namespace}" of ` +
+      table.store.description +
+      (there === undefined ? '' : `\nDid you mean -n ${there.namespace} ${there.name}?`),
   );
 }
 

@@ -2,7 +2,15 @@
 // pure function; what draws it gives the terminal back however it ends.
 
 import { sorted, TOP_COLUMNS, inNamespaces, type Listed } from './cli-columns.ts';
-import { everyLook, look, paintOf, queryOf, type GetOptions, type Look } from './cli-get.ts';
+import {
+  everyLook,
+  look,
+  paintOf,
+  queryOf,
+  refuseForeign,
+  type GetOptions,
+  type Look,
+} from './cli-get.ts';
 import type { Host, Size } from './cli-process.ts';
 import { CliError, openTable } from './cli-table.ts';
 import { cut, printable, renderTable, type Paint } from './cli-text.ts';
@@ -23,6 +31,7 @@ export async function top(host: Host, options: GetOptions): Promise<number> {
   sorted([], options.sortBy);
   const table = await openTable(options);
   let found = await look(table, query);
+  await refuseForeign(table, found);
   const style = { title: table.store.description, allNamespaces: query.namespace === undefined };
   let trouble: string | undefined;
   const draw = () => {

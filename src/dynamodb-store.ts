@@ -145,8 +145,20 @@ export class DynamoDBStore implements WatchableStore {
     }
   }
 
+  /** The Region of the client; undefined when it has none. */
+  async region(): Promise<string | undefined> {
+    try {
+      // Some ways to have none are an empty text.
+      return (await this.#client.config.region()) || undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
   async #explain(error: unknown, action: string): Promise<LeaseError> {
-    const where = `${this.description} in ${await this.#region()}`;
+    const region = await this.region();
+    const place = region === undefined ? 'no Region' : `Region ${region}`;
+    const where = `${this.description} in ${place}`;
     const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     switch (nameOf(error)) {
       case 'AccessDeniedException':
@@ -172,30 +184,40 @@ export class DynamoDBStore implements WatchableStore {
         return new LeaseError(
           'request-refused',
           `${action} was refused by ${where} (${said}). The table needs the partition key ` +
-            `"${KEY_ATTRIBUTE}" of type String and no sort key; version and leaseTransitions of ` +
-            'a record must be numbers.',
+            `"${KEY_ATTRIBUTE}" of type String, and no sort key` +
+            (/\bkeys?\b/i.test(said)
+              ? '.'
+              : '; version and leaseTransitions of a record must be numbers.'),
           { cause: error },
         );
       default:
         return new LeaseError(
           'store-unavailable',
-          `${action} on ${where} gave no answer that tells what happened (${said}).`,
+          `${action} on ${where} ${failure(error, region)} (${said}).`,
           { cause: error },
         );
-    }
-  }
-
-  async #region(): Promise<string> {
-    try {
-      return `Region ${await this.#client.config.region()}`;
-    } catch {
-      return 'no Region (set AWS_REGION or the region of the client)';
     }
   }
 }
 
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : '';
+}
+
+/** What the SDK and the service call it. */
+const CREDENTIALS =
+  /^Credentials|^TokenProvider|^ExpiredTok|^Unrecognized|^InvalidClientT|^MissingAuth|Signature/;
+
+/**
+ * Credentials are no `access-denied`, which is for good: they are fetched and renewed anew, and no
+ * elector shall end because that once took too long. Nor do they tell that nothing was written: an
+ * attempt before the one that was refused may have had no answer (L7).
+ */
+function failure(error: unknown, region: string | undefined): string {
+  if (region === undefined) return 'was not sent: set AWS_REGION, or the region of the client';
+  return CREDENTIALS.test(nameOf(error))
+    ? 'failed for want of valid credentials: check the role, keys or profile of this process'
+    : 'gave no answer that tells what happened';
 }
 
 interface HttpAnswer {

@@ -2,9 +2,9 @@
 // longer, and whether that is well. Pure: a record and a moment in, plain values out.
 
 import { logLink } from './log-link.ts';
-import { asText, type LeaseRecord } from './lease.ts';
+import { asCount, asText, type LeaseRecord } from './lease.ts';
 import { markOf, readVerdict, type Verdict } from './stored-verdict.ts';
-import { latestExpiry, REPORTED } from './verdict.ts';
+import { latestExpiry, REPORTED, reportsUnready } from './verdict.ts';
 
 /** The worst first: in this order they are sorted. */
 export const SUMMARY_STATUSES = [
@@ -37,7 +37,8 @@ export interface LeaseSummary {
   readonly ageMs: number | undefined;
   /** Until it expires, negative since it has; undefined when vacant or when no time tells. */
   readonly leftMs: number | undefined;
-  readonly token: number;
+  /** Undefined when the record's is no count. */
+  readonly token: number | undefined;
   /** The last holder's logs in the CloudWatch console. */
   readonly logLink: string | undefined;
   readonly logStream: string | undefined;
@@ -59,10 +60,16 @@ export function summarise(record: LeaseRecord, nowMs: number): LeaseSummary {
     ...judged(record, leftMs, nowMs),
     ageMs: Number.isNaN(acquiredMs) ? undefined : nowMs - acquiredMs,
     leftMs,
-    token: record.leaseTransitions,
+    token: tokenOf(record),
     logLink: logLink(shortened(annotations)),
     logStream: shortenIfAny(annotations['logStream']),
   };
+}
+
+/** The fencing token; undefined when the record's is no count, and so no token at all. */
+export function tokenOf({ raw, leaseTransitions }: LeaseRecord): number | undefined {
+  const stored = raw['leaseTransitions'];
+  return stored === undefined ? leaseTransitions : asCount(stored);
 }
 
 type Judged = Pick<LeaseSummary, 'status' | 'detail' | 'sinceMs'>;
@@ -101,11 +108,8 @@ function judged(record: LeaseRecord, leftMs: number | undefined, nowMs: number):
   if (leftMs < 0) return { status: 'Expired', detail: undefined, sinceMs: undefined };
   // Held by somebody whose name is no text, and so cannot be told.
   const nameless = asText(raw['holderIdentity']) === undefined;
-  return {
-    status: 'Ready',
-    detail: nameless ? 'unreadable holder' : undefined,
-    sinceMs: undefined,
-  };
+  const detail = nameless ? 'unreadable holder' : complaint(record);
+  return { status: 'Ready', detail, sinceMs: undefined };
 }
 
 /** A verdict is about one version; of who reports itself unready, it stands through renewals. */
@@ -115,9 +119,17 @@ function stands(verdict: Verdict, record: LeaseRecord): boolean {
 }
 
 function wordsFor(record: LeaseRecord, reason: string | undefined): string | undefined {
-  if (reason !== REPORTED) return shortenIfAny(reason);
-  const said = record.annotations['readyReason'];
-  return shortenIfAny(said === undefined ? 'says so itself' : `says so itself: ${said}`);
+  return reason === REPORTED ? said(record, 'says so itself') : shortenIfAny(reason);
+}
+
+function said({ annotations }: LeaseRecord, what: string): string {
+  const why = annotations['readyReason'];
+  return shorten(why === undefined ? what : `${what}: ${why}`);
+}
+
+/** NotReady is the monitor's word; before it, or without one, the worker's own is shown. */
+function complaint(record: LeaseRecord): string | undefined {
+  return reportsUnready(record) ? said(record, 'says that it is not ready') : undefined;
 }
 
 /** What is shown as a time must be one. */

@@ -170,14 +170,21 @@ export function asCount(value: Value | undefined): number | undefined {
   return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
+/** A low number would be as bad as none: tokens, or versions, would be given a second time. */
+const MENDED = {
+  version: 'the epoch in milliseconds',
+  leaseTransitions:
+    'more than any token given so far (see the logs; in doubt, the epoch in seconds)',
+};
+
 /** Without these two nothing can be compared, and no token can be promised to rise. */
-function corruption(lease: string, name: AttributeName, item: Item): string | undefined {
+function corruption(lease: string, name: keyof typeof MENDED, item: Item): string | undefined {
   const value = item[name];
   if (value === undefined || asCount(value) !== undefined) return undefined;
   return (
     `The record of lease "${lease}" cannot be used: its ${name} is ${JSON.stringify(value)}, ` +
-    'and must be a whole number of 0 or more. Correct that attribute; do not delete the ' +
-    'record, which would restart its fencing tokens.'
+    `which is no count. Set it to ${MENDED[name]}; do not delete the record: that would restart ` +
+    'its fencing tokens.'
   );
 }
 

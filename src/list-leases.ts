@@ -21,6 +21,8 @@ export interface LeaseList<T> {
   readonly leases: readonly T[];
   /** How many there are in what was read; more than are kept, or the same. */
   readonly matched: number;
+  /** How many items were read, whatever they are. */
+  readonly scanned: number;
   /** False when there may be more, in what was not read. */
   readonly complete: boolean;
 }
@@ -73,14 +75,16 @@ export async function listLeases<T>(
   const spentMs = () => clock.read().monotonicMs - startMs;
   const leases: T[] = [];
   let matched = 0;
+  let scanned = 0;
   let pages = 0;
   const all = pagesOf(store, clock, {
     filter: within(namespace),
     what: `A page of the list of ${store.description}`,
     timeoutMs: bounds.withinMs,
   });
-  for await (const { items, after } of all) {
+  for await (const { items, after, scanned: read } of all) {
     pages += 1;
+    scanned += read;
     for (const item of items) {
       const lease = asText(item[KEY_ATTRIBUTE]) ?? '';
       // Stores may compare texts by bytes or by code units; a prefix is one either way.
@@ -90,9 +94,11 @@ export async function listLeases<T>(
     }
     if (after === undefined) break;
     const enough = matched >= bounds.mostLeases || pages >= bounds.mostPages;
-    if (enough || spentMs() >= bounds.withinMs) return { leases, matched, complete: false };
+    if (enough || spentMs() >= bounds.withinMs) {
+      return { leases, matched, scanned, complete: false };
+    }
   }
-  return { leases, matched, complete: true };
+  return { leases, matched, scanned, complete: true };
 }
 
 /** Evaluated in the server, so that other namespaces are not sent. */

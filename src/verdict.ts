@@ -175,7 +175,7 @@ export function isLeaderless(record: LeaseRecord): boolean {
 }
 
 /** Only of who is watched for its own sake; a leader says nothing at its renewals. */
-function reportsUnready(record: LeaseRecord): boolean {
+export function reportsUnready(record: LeaseRecord): boolean {
   const speaks = record.kind === 'heartbeat' || record.kind === 'identity';
   return speaks && record.annotations['ready'] === 'false';
 }

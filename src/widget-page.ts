@@ -107,7 +107,7 @@ function row(summary: LeaseSummary, nowMs: number): string {
     timed('Left', 'Expires at', left(summary), leftMs === undefined ? undefined : nowMs + leftMs),
     `<td class="ll-status"><span class="ll-badge ll-${status}">${status}</span>` +
       `${detail(summary, nowMs)}</td>`,
-    `<td class="ll-short" data-label="Token">${token}</td>`,
+    `<td class="ll-short" data-label="Token">${token ?? muted('<unknown>')}</td>`,
     `<td class="ll-short">${logs(summary)}</td>`,
   ];
   return `<tr>${cells.join('')}</tr>`;

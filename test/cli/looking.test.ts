@@ -2,9 +2,10 @@
 
 import { spawn } from 'node:child_process';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { testClient, putRawItem } from '../support/dynamodb.ts';
+import { createLeaseTable, testClient, putRawItem } from '../support/dynamodb.ts';
 import { expectLease, expectLeaseList } from './kubernetes.ts';
 import { BIN, held, type Ran, Stage, vacant } from './stage.ts';
 
@@ -85,10 +86,18 @@ describe('get', () => {
   });
 
   test('says that there is nothing on standard error, and is content', async () => {
+    const place = `table "${stage.tableName}" (us-east-1)`;
     expect(await stage.run(['get', '-n', empty])).toEqual({
       code: 0,
       out: '',
-      err: `No resources found in ${empty} namespace.\n`,
+      err:
+        `No leases in namespace "${empty}" of ${place}.\n` +
+        'Other namespaces have some: get -A.\n',
+    });
+    expect(await stage.run(['get', '-A', '-l', 'a=b', '--kind', 'heartbeat'])).toEqual({
+      code: 0,
+      out: '',
+      err: `No leases of kind heartbeat with these labels in ${place}.\n`,
     });
     const list = await stage.run(['get', '-n', empty, '-o', 'json']);
     expect((JSON.parse(list.out) as { items: unknown[] }).items).toEqual([]);
@@ -101,6 +110,40 @@ describe('get', () => {
     expect(ran.err).toMatch(
       /^Error from server \(NotFound\): leases "nope" not found in namespace "default"/,
     );
+  });
+
+  test('names the table and the Region that have none', async () => {
+    const tableName = await createLeaseTable(stage.server.endpoint);
+    expect(await stage.run(['get', '-A', '-t', tableName])).toEqual({
+      code: 0,
+      out: '',
+      err: `No leases in table "${tableName}" (us-east-1).\n`,
+    });
+  });
+
+  test('refuses a table of other things, and says what they look like', async () => {
+    await stage.client.send(
+      new CreateTableCommand({
+        TableName: 'orders',
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+        AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+        BillingMode: 'PAY_PER_REQUEST',
+      }),
+    );
+    await putRawItem(stage.client, 'orders', { pk: { S: '1' }, total: { N: '5' } });
+    for (const args of [['get', '-A'], ['get', '-o', 'json'], ['watch'], ['identities']]) {
+      const { code, out, err } = await stage.run([...args, '-t', 'orders']);
+      expect(err).toBe(
+        'error: table "orders" (us-east-1) is no table of leases: its items have no "lease", but ' +
+          'pk, total. Check --table and --region; lambda-lease doctor tells more\n',
+      );
+      expect([code, out]).toEqual([1, '']);
+    }
+    const { code, err } = await stage.run(['get', 'report', '-t', 'orders']);
+    expect(err).toMatch(
+      /\(BadRequest\): .*partition key "lease" of type String, and no sort key\.$/m,
+    );
+    expect(code).toBe(1);
   });
 
   test('of thousands ends quietly when nobody reads on', async () => {
@@ -177,6 +220,36 @@ describe('describe', () => {
   });
 });
 
+describe('a name as logs print it, its namespace in front', () => {
+  test.each([
+    [['get', 'other/夜間バッチ', '-o', 'name'], /^lease\/夜間バッチ\n$/],
+    [['get', 'report', 'default/report', '-o', 'name'], /^lease\/report\n$/],
+    [['describe', 'lease/default/report'], /^Name: +report$/m],
+  ])('%j is understood', async (args, out) => {
+    const ran = await stage.run(args);
+    expect(ran).toMatchObject({ code: 0, err: '' });
+    expect(ran.out).toMatch(out);
+  });
+
+  test('is no name where a namespace is given, but a hint', async () => {
+    for (const command of ['get', 'describe']) {
+      const { code, err } = await stage.run([command, 'default/report', '-n', 'other']);
+      expect(err).toMatch(/leases "default\/report" not found in namespace "other" of .*\n/);
+      expect(err).toMatch(/^Did you mean -n default report\?$/m);
+      expect(code).toBe(1);
+    }
+    const { err } = await stage.run(['get', 'other/nope']);
+    expect(err).toMatch(/leases "other\/nope" not found in namespace "default" of .*\n$/);
+  });
+
+  test('comes after the name of a slot', async () => {
+    await stage.put('default/batch/0', held('slot'));
+    await stage.put('batch/0', held('namespace'));
+    const { out } = await stage.run(['get', 'batch/0']);
+    expect(out).toMatch(/^batch\/0 +slot /m);
+  });
+});
+
 describe('identities', () => {
   test('lists who is alive', async () => {
     const ran = await stage.run(['identities', '-l', 'version=7']);
@@ -196,6 +269,8 @@ describe('watching', () => {
       words.says(/watch\/a {2}acquired by somebody \(token 2\)/),
       rows.says(/a +somebody +Ready/),
     ]);
+    await stage.put('watch/b', held('killed', 3_000));
+    await words.says(/watch\/b {2}expired \d+s ago, not renewed since /);
     words.kill('SIGINT');
     rows.kill('SIGTERM');
     expect((await words.ended).code).toBe(130);

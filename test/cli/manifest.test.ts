@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { changesOf } from '../../src/cli-changes.ts';
+import { LEASE_COLUMNS, listed } from '../../src/cli-columns.ts';
 import { describeLease } from '../../src/cli-describe.ts';
 import { leaseListManifest, leaseManifest } from '../../src/cli-manifest.ts';
 import { parseSeconds } from '../../src/cli-run.ts';
-import { plain } from '../../src/cli-text.ts';
+import { plain, renderTable } from '../../src/cli-text.ts';
 import { isoTime, readLease, type Item } from '../../src/lease.ts';
 import { without } from '../contract/writes.rows.ts';
 import { expectLeaseList } from './kubernetes.ts';
@@ -19,6 +20,7 @@ const HELD: Item = {
   leaseTransitions: { N: '3' },
   version: { N: '1767000000042' },
 };
+const BEATING: Item = { ...HELD, kind: { S: 'heartbeat' } };
 const read = (item: Item) => readLease('default/x', item);
 const GARBAGE: Item = Object.fromEntries(
   [...Object.keys(HELD), 'suspended', 'condition', 'run', 'labels', 'annotations', 'operator'].map(
@@ -71,6 +73,28 @@ describe('a manifest', () => {
   ])('is valid of a record with %s', (_, item) => {
     expectLeaseList(leaseListManifest([leaseManifest(read(item), NOW_MS)]));
     expect(describeLease(read(item), NOW_MS, plain).join('\n')).toMatch(/^Name: +x$/m);
+  });
+});
+
+describe('a token that is no count', () => {
+  const broken = read({ ...HELD, leaseTransitions: { S: 'x' } });
+
+  test('is left out of the manifest, and shown as unknown', () => {
+    const { spec, status } = leaseManifest(broken, NOW_MS);
+    expect(spec).not.toHaveProperty('leaseTransitions');
+    expect(status).not.toHaveProperty('fencingToken');
+    expect(status['corrupt']).toMatch(/more than any token/);
+    const row = renderTable(LEASE_COLUMNS, [listed(broken, NOW_MS)], {
+      paint: plain,
+      headers: false,
+    });
+    expect(row[0]).toMatch(/<unknown>$/);
+    const lines = describeLease(broken, NOW_MS, plain).join('\n');
+    expect(lines).toMatch(/^Fencing Token: +<unknown>$/m);
+  });
+
+  test('is none where there is no attribute: nobody has ever held it', () => {
+    expect(leaseManifest(read({}), NOW_MS).spec.leaseTransitions).toBe(0);
   });
 });
 
@@ -133,7 +157,12 @@ describe('what has changed', () => {
       { ...HELD, leaseTransitions: { N: '4' } },
       ['acquired by a (token 4)'],
     ],
-    ['an expiry', HELD, { ...HELD, expireTime: { N: '1' } }, ['Expired']],
+    [
+      'an acquisition without a token',
+      rest,
+      { ...HELD, leaseTransitions: { S: 'x' } },
+      ['acquired by a (token <unknown>)'],
+    ],
     [
       'a suspension',
       HELD,
@@ -146,6 +175,12 @@ describe('what has changed', () => {
       HELD,
       { ...HELD, stepDownRequested: { M: { since: { S: 's' } } } },
       ['asked to step down'],
+    ],
+    [
+      'a worker that says it is not ready',
+      BEATING,
+      { ...BEATING, annotations: { M: { ready: { S: 'false' }, readyReason: { S: 'no db' } } } },
+      ['Ready: says that it is not ready: no db'],
     ],
     ['a deletion', HELD, undefined, ['record deleted']],
     ['a new lease', undefined, HELD, ['new: ready, held by a (token 3), expires in 14s']],
@@ -160,7 +195,40 @@ describe('what has changed', () => {
       ['evicted: a'],
     ],
   ])('is told of %s', (_, before, after, told) => {
-    expect(changesOf(before && read(before), after && read(after), NOW_MS)).toEqual(told);
+    const looked = { beforeMs: NOW_MS - 2_000, first: false };
+    const changes = changesOf(before && read(before), after && read(after), NOW_MS, looked);
+    expect(changes).toEqual(told);
+  });
+
+  describe('when only time has passed', () => {
+    const later = (beforeMs: number, nowMs: number, item: Item = HELD) =>
+      changesOf(read(item), read(item), NOW_MS + nowMs, {
+        beforeMs: NOW_MS + beforeMs,
+        first: false,
+      });
+    const expired = 'expired 2s ago, not renewed since 2026-01-01T11:59:59.000Z';
+
+    test('is told of an expiry, once', () => {
+      expect(later(12_000, 14_000)).toEqual([]);
+      expect(later(14_000, 16_000)).toEqual([expired]);
+      expect(later(16_000, 18_000)).toEqual([]);
+    });
+
+    test('is told of that of a suspended lease, too', () => {
+      const suspended: Item = { ...HELD, suspended: { M: { since: { S: 's' } } } };
+      expect(later(14_000, 16_000, suspended)).toEqual([expired]);
+    });
+
+    test('is told that a holder lives after all', () => {
+      const renewed = { ...HELD, expireTime: { N: String(NOW_MS + 30_000) } };
+      const looked = { beforeMs: NOW_MS + 16_000, first: false };
+      const changes = changesOf(read(HELD), read(renewed), NOW_MS + 18_000, looked);
+      expect(changes).toEqual(['Ready']);
+    });
+
+    test('is told nothing of a vacant lease', () => {
+      expect(later(0, 1e9, { ...rest, notBefore: { N: String(NOW_MS + 5) } })).toEqual([]);
+    });
   });
 });
 

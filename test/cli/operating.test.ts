@@ -184,6 +184,18 @@ describe('suspend and resume', () => {
   });
 });
 
+test.each([['release', '-y'], ['evict', '-y'], ['suspend'], ['resume'], ['step-down']])(
+  '%s of a name with its namespace in front is told how to say it, and writes nothing',
+  async (...args) => {
+    const name = await lease();
+    const before = await record(name);
+    const ran = await stage.run([...args, `default/${name}`]);
+    expect([ran.code, ran.out]).toEqual([1, '']);
+    expect(ran.err).toMatch(new RegExp(`^Did you mean -n default ${name}\\?$`, 'm'));
+    expect(await record(name)).toEqual(before);
+  },
+);
+
 describe('step-down', () => {
   test('asks a holder, without touching its version', async () => {
     const name = await lease();

@@ -1,7 +1,9 @@
 // Every store, held to the contract; and what only one of them has.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { DynamoDBStore } from '../../src/dynamodb-store.ts';
+import { isPermanent, type LeaseError } from '../../src/errors.ts';
 import { MemoryStore } from '../../src/memory-store.ts';
 import type { Write } from '../../src/writes.ts';
 import {
@@ -38,6 +40,59 @@ describe('a MemoryStore', () => {
     const store = new MemoryStore({ serverTimeMs: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678) });
     await store.write('k', WRITE, { ...call(), attempt });
     expect(dates).toEqual(['Fri, 02 Jan 2026 03:04:05 GMT']);
+  });
+});
+
+describe('what a DynamoDBStore says of a failure', () => {
+  const told = async (send: Error, region = () => Promise.resolve('eu-north-1')) => {
+    const client = { send: () => Promise.reject(send), config: { region } };
+    const store = new DynamoDBStore({
+      tableName: 't',
+      client: client as unknown as DynamoDBClient,
+    });
+    return store.write('k', WRITE, call()).then(
+      () => undefined,
+      (error: unknown) => error as LeaseError,
+    );
+  };
+  const named = (name: string, message = 'so') => Object.assign(new Error(message), { name });
+
+  test.each([
+    'CredentialsProviderError',
+    'TokenProviderError',
+    'ExpiredTokenException',
+    'UnrecognizedClientException',
+    'InvalidSignatureException',
+    'IncompleteSignatureException',
+    'MissingAuthenticationTokenException',
+    'InvalidClientTokenId',
+  ])('%s: credentials are named, and no elector ends of it', async (name) => {
+    const error = await told(named(name));
+    expect(error?.message).toMatch(/for want of valid credentials: check the role, keys or/);
+    expect(error?.message).toContain(`${name}: so`);
+    expect([error?.code, isPermanent(error)]).toEqual(['store-unavailable', false]);
+  });
+
+  test('a missing Region is named', async () => {
+    const none = new Error('Region is missing');
+    const error = await told(none, () => Promise.reject(none));
+    expect(error?.message).toMatch(/in no Region was not sent: set AWS_REGION, or the region of/);
+    expect(error?.code).toBe('store-unavailable');
+  });
+
+  test('another failure tells nothing', async () => {
+    const error = await told(named('TimeoutError'));
+    expect(error?.message).toMatch(/in Region eu-north-1 gave no answer that tells/);
+  });
+
+  test.each([
+    ['The provided key element does not match the schema', /and no sort key\.$/],
+    ['An operand in the update expression has an incorrect data type', /leaseTransitions of a/],
+  ])('%s', async (message, expected) => {
+    const error = await told(named('ValidationException', message));
+    expect(error?.message).toMatch(/The table needs the partition key "lease" of type String/);
+    expect(error?.message).toMatch(expected);
+    expect(error?.code).toBe('request-refused');
   });
 });
 

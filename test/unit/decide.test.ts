@@ -238,5 +238,10 @@ describe('a version or a token that is no count', () => {
     expect(corrupt).toContain('"ns/x"');
     expect(corrupt).toContain(name);
     expect(corrupt).toContain(JSON.stringify(value));
+    // Nobody who does what it says gives a token or a version for the second time.
+    const mended = { version: 'epoch in milliseconds', leaseTransitions: 'more than any token' };
+    expect(corrupt).toContain(`Set it to `);
+    expect(corrupt).toContain(mended[name]);
+    expect(corrupt).not.toMatch(/\b0\b or more/);
   });
 });

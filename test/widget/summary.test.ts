@@ -32,6 +32,23 @@ describe('the status', () => {
       undefined,
     ],
     [
+      'unready by its own word, with no monitor to judge it',
+      { ...unready, kind: { S: 'heartbeat' } },
+      'Ready',
+      'says that it is not ready',
+    ],
+    [
+      'unready by its own word, with a reason',
+      {
+        ...unready,
+        kind: { S: 'identity' },
+        annotations: texts({ ready: 'false', readyReason: 'no database' }),
+      },
+      'Ready',
+      'says that it is not ready: no database',
+    ],
+    ['of a leader, who says no such thing', unready, 'Ready', undefined],
+    [
       'unready by its own word, and renewed since',
       judged(unready, { reason: 'reported', seen: '99' }),
       'NotReady',
