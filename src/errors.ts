@@ -23,7 +23,7 @@ export type LeaseErrorCode =
   | 'lease-lost'
   /** This tenure is to end: its work is asked to finish. `reason` says why. */
   | 'lease-stopped'
-  /** No answer of the store told what happened: time-out, reset, throttling, server error. */
+  /** No answer told what happened: time-out, reset, throttling, server error, credentials. */
   | 'store-unavailable'
   /** The role lacks a permission on the table. The message names the action. */
   | 'access-denied'
