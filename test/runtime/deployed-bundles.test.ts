@@ -58,7 +58,9 @@ function response(invocation: Invocation): unknown {
 
 describe(`the bundles that are deployed, on the ${runtime} runtime`, () => {
   it('are all known here', () => {
-    const bundles = readdirSync(`${root}dist/functions`).filter((name) => !name.startsWith('.'));
+    const bundles = readdirSync(`${root}dist/functions`, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
     expect(bundles.sort()).toEqual(['lease-widget', 'lifecycle-monitor', 'singleton-worker']);
   });
 
