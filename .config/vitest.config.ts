@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** What takes longest, so that none of it begins when everything else is over. */
-const LONGEST = ['deploy', 'sim', 'chaos', 'model', 'package', 'runtime', 'demo'];
+const LONGEST = ['deploy', 'sim', 'chaos', 'model', 'package'];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
